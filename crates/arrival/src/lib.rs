@@ -1,0 +1,1 @@
+//! When requests start: burst, constant and Poisson arrival schedules for load tests.

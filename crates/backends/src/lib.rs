@@ -1,0 +1,1 @@
+//! LLM serving protocols without I/O: samples to request bodies, response bytes to token events.

@@ -1,0 +1,1 @@
+//! Command-line parts of servebench: arguments, plan, progress, exit codes.

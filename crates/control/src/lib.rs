@@ -1,0 +1,1 @@
+//! Control calls to inference servers: readiness, models, cache flush, profiler, server info.

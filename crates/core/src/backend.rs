@@ -1,0 +1,35 @@
+//! What the load engine drives: something that takes a request and fills a reply.
+
+use crate::Reply;
+use bytes::Bytes;
+use std::future::Future;
+
+/// A request whose body is already encoded, so that the run only sends bytes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Request {
+    /// Place in the plan, from 0.
+    pub id: u64,
+    /// The encoded body.
+    pub body: Bytes,
+    /// Headers of this request alone (a routing key).
+    pub headers: Vec<(String, String)>,
+    /// Prompt tokens as the dataset counted them.
+    pub prompt_len: u32,
+    /// Output tokens asked for.
+    pub output_len: u32,
+}
+
+/// Sends requests. One value serves one worker for a whole run; it is never shared between threads.
+pub trait Backend: 'static {
+    /// Sends one request and reads its reply to the end into `reply`.
+    ///
+    /// It cannot fail: a failure is part of the reply, and what came before it is kept. Dropping
+    /// the future cancels the request and leaves in `reply` what has come so far.
+    fn send(&self, request: &Request, reply: &mut Reply) -> impl Future<Output = ()>;
+
+    /// Gets ready for `concurrency` requests at once (opens connections) before the clock starts.
+    fn warm(&self, concurrency: usize) -> impl Future<Output = ()> {
+        let _ = concurrency;
+        async {}
+    }
+}

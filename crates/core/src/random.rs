@@ -1,0 +1,1 @@
+//! Random streams: reproductions of the Python tools' generators, and named streams of our own.

@@ -1,0 +1,1 @@
+//! Benchmark datasets: files and generators to prompts, with the draws of the Python tools.

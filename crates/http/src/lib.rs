@@ -1,0 +1,1 @@
+//! HTTP transport for LLM load generation: warm connections, read stamps, one retry rule.

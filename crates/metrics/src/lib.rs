@@ -1,0 +1,1 @@
+//! Records of LLM requests to numbers: TTFT, TPOT, ITL, throughput, goodput, percentiles.

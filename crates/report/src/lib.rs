@@ -1,0 +1,1 @@
+//! Benchmark reports: result schema, console table and JSONL.

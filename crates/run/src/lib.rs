@@ -1,0 +1,1 @@
+//! The load engine: phases, schedule, concurrency, workers and stop rules over any backend.

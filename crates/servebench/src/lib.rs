@@ -1,0 +1,1 @@
+//! LLM serving benchmarks as a library: one dependency, features pick the parts.

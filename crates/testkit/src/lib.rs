@@ -1,0 +1,1 @@
+//! Test helpers for servebench: scripted peers, property bodies, golden files.
