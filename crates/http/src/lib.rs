@@ -1,1 +1,43 @@
 //! HTTP transport for LLM load generation: warm connections, read stamps, one retry rule.
+//!
+//! [`HttpBackend`] carries any [`Protocol`](servebench_core::Protocol) over HTTP/1.1 (hyper), in
+//! the clear or under TLS. Reads are stamped at the socket, below HTTP and TLS, and the connection
+//! is driven by the request that uses it: nothing stands between two reads but stamp, decode,
+//! push. [`Caller`] makes the single calls around a run. The connector is the caller's, so that the
+//! whole stack also runs over an in-memory connection in virtual time.
+//!
+//! # Features
+//!
+//! * `tls` (default): HTTPS through rustls with ring.
+//!
+//! # Example
+//!
+//! A base URL is parsed once and used for every call:
+//!
+//! ```
+//! use servebench_http::{BaseUrl, Target};
+//!
+//! let base: BaseUrl = "http://127.0.0.1:30000/".parse()?;
+//! let target = Target::new(base).with_header("Authorization", "Bearer key")?;
+//! assert_eq!(target.base().url("/generate"), "http://127.0.0.1:30000/generate");
+//! assert!(!format!("{target:?}").contains("key"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod base_url;
+mod call;
+mod client;
+mod connect;
+mod connection;
+mod meter;
+mod pool;
+mod target;
+#[cfg(feature = "tls")]
+mod tls;
+
+pub use base_url::{BaseUrl, BaseUrlError};
+pub use call::{Answer, CallError, Caller};
+pub use client::{HttpBackend, Limits};
+pub use connect::{Connect, FnConnect, Stream, TcpConnect, TlsOptions};
+pub use http::Method;
+pub use target::{HeaderError, Target};

@@ -1,0 +1,67 @@
+//! What a run is made of, fixed before its clock starts.
+
+use servebench_core::{Request, Stamp};
+use std::sync::Arc;
+
+/// The requests of one phase and when they are due. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// The requests, in plan order.
+    pub requests: Arc<[Request]>,
+    /// When each is due; as long as `requests`, never decreasing.
+    pub schedule: Arc<[Stamp]>,
+    /// Most requests under way at once, over all workers. `None`: no cap.
+    pub max_concurrency: Option<usize>,
+    /// Keep where in the text each chunk's piece ends.
+    pub keep_pieces: bool,
+}
+
+/// Why a job cannot be run.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The schedule does not fit the requests.
+    #[error("{requests} requests but {offsets} due times")]
+    Schedule {
+        /// Number of requests.
+        requests: usize,
+        /// Number of due times.
+        offsets: usize,
+    },
+    /// A cap of zero would never send anything.
+    #[error("a concurrency cap of 0 sends nothing")]
+    Cap,
+    /// A runtime or thread could not be made.
+    #[error("cannot start worker: {0}")]
+    Worker(String),
+}
+
+impl Job {
+    /// Everything due at once.
+    pub fn burst(requests: Vec<Request>) -> Self {
+        let schedule = vec![Stamp(0); requests.len()].into();
+        Self { requests: requests.into(), schedule, max_concurrency: None, keep_pieces: false }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), RunError> {
+        if self.requests.len() != self.schedule.len() {
+            let (requests, offsets) = (self.requests.len(), self.schedule.len());
+            return Err(RunError::Schedule { requests, offsets });
+        }
+        if self.max_concurrency == Some(0) {
+            return Err(RunError::Cap);
+        }
+        Ok(())
+    }
+
+    /// Requests that may be under way at once, where that is known beforehand: the cap, or all of
+    /// a burst.
+    pub fn expected_in_flight(&self) -> Option<usize> {
+        let burst = self.schedule.last().is_none_or(|last| *last == Stamp(0));
+        let uncapped = burst.then_some(self.requests.len());
+        match self.max_concurrency {
+            Some(cap) => Some(cap.min(self.requests.len())),
+            None => uncapped,
+        }
+    }
+}
