@@ -2,9 +2,11 @@
 
 use crate::worker::{Shared, work};
 use crate::{Job, Progress, RunError, Stop, TokioClock};
+use rustix::time::{ClockId, clock_gettime};
 use servebench_core::{Backend, Clock, Record, Stamp};
 use std::rc::Rc;
 use std::sync::{Arc, Barrier};
+use std::time::Duration;
 use tokio::task::LocalSet;
 
 /// What a phase left behind.
@@ -16,13 +18,16 @@ pub struct Finished {
     pub unsent: usize,
     /// When the last request was over.
     pub end: Stamp,
+    /// Processor time that each worker's thread used from start to end. Empty when the run had no
+    /// threads of its own.
+    pub worker_cpu: Vec<Duration>,
 }
 
 impl Finished {
     fn new(mut records: Vec<Record>, planned: usize, end: Stamp) -> Self {
         records.sort_unstable_by_key(|record| record.id);
         let unsent = planned.saturating_sub(records.len());
-        Self { records, unsent, end }
+        Self { records, unsent, end, worker_cpu: Vec::new() }
     }
 }
 
@@ -76,7 +81,9 @@ where
                     ready.wait();
                     let (runtime, backend) = prepared?;
                     let worker = work(shared, backend, clock.clone(), slots);
-                    Ok(LocalSet::new().block_on(&runtime, worker))
+                    let before = thread_cpu();
+                    let records = LocalSet::new().block_on(&runtime, worker);
+                    Ok((records, thread_cpu().saturating_sub(before)))
                 },
             )
         };
@@ -91,7 +98,15 @@ where
             .collect::<Result<Vec<_>, _>>()
     })?;
     let end = clock.now();
-    Ok(Finished::new(results.into_iter().flatten().collect(), job.requests.len(), end))
+    let (records, worker_cpu): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    let records = records.into_iter().flatten().collect();
+    Ok(Finished { worker_cpu, ..Finished::new(records, job.requests.len(), end) })
+}
+
+/// Processor time that this thread has used so far.
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }
 
 /// Runs `job` on the caller's own runtime: for tests in virtual time, and for embedding.

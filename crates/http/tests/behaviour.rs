@@ -1,0 +1,373 @@
+//! The HTTP engine against a scripted peer, over in-memory connections and in virtual time.
+
+use bytes::Bytes;
+use servebench_core::{
+    Backend, Clock, Decode, End, Failure, FailureKind, Progress, Protocol, Reply, Request, Sample,
+    Stamp,
+};
+use servebench_http::{FnConnect, HttpBackend, Limits, Stream, Target};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::time::Instant;
+
+/// A protocol whose tokens are lines; `DONE` ends a reply.
+#[derive(Debug)]
+struct Lines;
+
+impl Protocol for Lines {
+    fn path(&self) -> &str {
+        "/lines"
+    }
+
+    fn encode(&self, _sample: &Sample, _adapter: Option<&str>) -> Bytes {
+        Bytes::from_static(b"{}")
+    }
+
+    fn decoder(&self, _request: &Request) -> Box<dyn Decode> {
+        Box::<LineDecoder>::default()
+    }
+}
+
+#[derive(Default)]
+struct LineDecoder(Vec<u8>);
+
+impl Decode for LineDecoder {
+    fn feed(&mut self, at: Stamp, bytes: &[u8], reply: &mut Reply) -> Progress {
+        self.0.extend_from_slice(bytes);
+        while let Some(end) = self.0.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.0.drain(..=end).collect();
+            reply.last_line = Some(at);
+            match std::str::from_utf8(&line).unwrap().trim() {
+                "DONE" => return Progress::Done,
+                token => reply.push_chunk(at, Some(1), 0, token),
+            }
+        }
+        Progress::More
+    }
+
+    fn end(&mut self, _at: Stamp, end: End, reply: &mut Reply) {
+        if let End::Broken(failure) = end {
+            reply.fail(failure);
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+struct TestClock(Instant);
+
+impl Clock for TestClock {
+    fn now(&self) -> Stamp {
+        Stamp::from(self.0.elapsed())
+    }
+
+    fn sleep_until(&self, at: Stamp) -> impl Future<Output = ()> {
+        tokio::time::sleep_until(self.0 + at.offset())
+    }
+}
+
+/// The server's end of a connection.
+struct Peer(DuplexStream);
+
+impl Peer {
+    /// Reads one request with the body `{}`; false at the end of the connection.
+    async fn request(&mut self) -> bool {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n{}") {
+            match self.0.read_u8().await {
+                Ok(byte) => head.push(byte),
+                Err(_) => return false,
+            }
+        }
+        let head = String::from_utf8(head).unwrap();
+        assert!(head.starts_with("POST /base/lines HTTP/1.1\r\n"), "{head}");
+        assert!(head.contains("x-key: secret\r\n"), "{head}");
+        true
+    }
+
+    async fn write(&mut self, text: &str) {
+        self.0.write_all(text.as_bytes()).await.unwrap();
+    }
+
+    async fn head(&mut self) {
+        self.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n").await;
+    }
+
+    async fn chunk(&mut self, text: &str) {
+        self.write(&format!("{:x}\r\n{text}\r\n", text.len())).await;
+    }
+
+    async fn finish(&mut self) {
+        self.write("0\r\n\r\n").await;
+    }
+
+    async fn answer(&mut self) {
+        self.head().await;
+        self.chunk("a\nDONE\n").await;
+        self.finish().await;
+    }
+}
+
+/// A backend whose n-th connection is served by `serve(n, peer)`; and how many were opened.
+fn backend<F: Future<Output = ()> + 'static>(
+    limits: Limits,
+    serve: impl Fn(usize, Peer) -> F + 'static,
+) -> (HttpBackend<TestClock, FnConnect>, Rc<RefCell<usize>>) {
+    let opened = Rc::new(RefCell::new(0));
+    let count = Rc::clone(&opened);
+    let connect = FnConnect::new(move || {
+        let (client, server) = tokio::io::duplex(64 * 1024);
+        tokio::task::spawn_local(serve(*count.borrow(), Peer(server)));
+        *count.borrow_mut() += 1;
+        async move { Ok(Box::new(client) as Box<dyn Stream>) }
+    });
+    let target = Target::new("http://peer/base".parse().unwrap());
+    let target = target.with_header("x-key", "secret").unwrap();
+    let clock = TestClock(Instant::now());
+    (HttpBackend::new(clock, connect, &target, Arc::new(Lines), limits), opened)
+}
+
+fn request() -> Request {
+    Request { body: Bytes::from_static(b"{}"), output_len: 4, ..Request::default() }
+}
+
+async fn send(backend: &HttpBackend<TestClock, FnConnect>) -> Reply {
+    let mut reply = Reply::default();
+    backend.send(&request(), &mut reply).await;
+    reply
+}
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+fn in_virtual_time(test: impl Future<Output = ()>) {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    tokio::task::LocalSet::new().block_on(&runtime.unwrap(), test);
+}
+
+#[test]
+fn stamps_are_those_of_the_reads() {
+    in_virtual_time(async {
+        let (backend, _) = backend(Limits::default(), |_, mut peer| async move {
+            assert!(peer.request().await);
+            tokio::time::sleep(ms(20)).await;
+            peer.head().await;
+            for pause in [230, 10, 10] {
+                tokio::time::sleep(ms(pause)).await;
+                peer.chunk("t\n").await;
+            }
+            tokio::time::sleep(ms(30)).await;
+            peer.chunk("DONE\n").await;
+            peer.finish().await;
+        });
+        let reply = send(&backend).await;
+        assert_eq!(reply.failure, None);
+        assert_eq!(reply.sent, Some(Stamp(0)));
+        assert_eq!(reply.headers, Some(Stamp::from_millis(20)));
+        let stamps: Vec<_> = reply.chunks.iter().map(|chunk| chunk.at).collect();
+        assert_eq!(stamps, [250, 260, 270].map(Stamp::from_millis));
+        assert_eq!(reply.last_line, Some(Stamp::from_millis(300)));
+        assert_eq!(reply.connect, Some(Duration::ZERO));
+    });
+}
+
+#[test]
+fn a_chunk_per_read_keeps_the_stamp_of_its_read_when_many_wait() {
+    in_virtual_time(async {
+        let (backend, _) = backend(Limits::default(), |_, mut peer| async move {
+            assert!(peer.request().await);
+            peer.head().await;
+            tokio::time::sleep(ms(5)).await;
+            peer.write("2\r\na\n\r\n2\r\nb\n\r\n2\r\nc\n\r\n").await;
+            tokio::time::sleep(ms(5)).await;
+            peer.write("2\r\nd\n\r\n5\r\nDONE\n\r\n0\r\n\r\n").await;
+        });
+        let reply = send(&backend).await;
+        let stamps: Vec<_> = reply.chunks.iter().map(|chunk| chunk.at).collect();
+        assert_eq!(stamps, [5, 5, 5, 10].map(Stamp::from_millis));
+    });
+}
+
+#[test]
+fn a_connection_serves_one_request_after_the_other() {
+    in_virtual_time(async {
+        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+            while peer.request().await {
+                peer.answer().await;
+            }
+        });
+        backend.warm(2).await;
+        for _ in 0..10 {
+            let reply = send(&backend).await;
+            assert_eq!((reply.failure, reply.connect, reply.reconnects), (None, None, 0));
+        }
+        assert_eq!(*opened.borrow(), 2);
+    });
+}
+
+#[test]
+fn a_connection_closed_while_idle_is_replaced_quietly() {
+    in_virtual_time(async {
+        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+            assert!(peer.request().await);
+            peer.answer().await;
+        });
+        for _ in 0..3 {
+            let reply = send(&backend).await;
+            assert_eq!((reply.failure, reply.reconnects), (None, 0));
+            tokio::time::sleep(ms(5)).await;
+        }
+        assert_eq!(*opened.borrow(), 3);
+    });
+}
+
+#[test]
+fn a_reused_connection_that_dies_without_a_byte_is_replaced_once() {
+    in_virtual_time(async {
+        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+            assert!(peer.request().await);
+            peer.answer().await;
+            peer.request().await; // and closes without an answer
+        });
+        assert_eq!(send(&backend).await.reconnects, 0);
+        let reply = send(&backend).await;
+        assert_eq!((reply.failure, reply.reconnects), (None, 1));
+        assert_eq!(reply.chunks.len(), 1);
+        assert!(reply.connect.is_some());
+        assert_eq!(*opened.borrow(), 2);
+    });
+}
+
+#[test]
+fn nothing_else_is_ever_sent_twice() {
+    in_virtual_time(async {
+        // A new connection that dies without a byte.
+        let (fresh, opened) = backend(Limits::default(), |_, mut peer| async move {
+            peer.request().await;
+        });
+        let failure = send(&fresh).await.failure.unwrap();
+        assert_eq!(failure.kind, FailureKind::Truncated);
+        assert_eq!(*opened.borrow(), 1);
+
+        // A reused one that dies after the first byte of an answer.
+        let (reused, opened) = backend(Limits::default(), |_, mut peer| async move {
+            assert!(peer.request().await);
+            peer.answer().await;
+            assert!(peer.request().await);
+            peer.write("HTTP/1.1 200").await;
+        });
+        assert_eq!(send(&reused).await.failure, None);
+        let reply = send(&reused).await;
+        assert_eq!(reply.failure.unwrap().kind, FailureKind::Truncated);
+        assert_eq!((reply.reconnects, *opened.borrow()), (0, 1));
+    });
+}
+
+#[test]
+fn what_came_before_a_cut_is_kept() {
+    in_virtual_time(async {
+        let (backend, _) = backend(Limits::default(), |_, mut peer| async move {
+            assert!(peer.request().await);
+            peer.head().await;
+            peer.chunk("a\n").await;
+        });
+        let reply = send(&backend).await;
+        let Failure { kind, detail } = reply.failure.unwrap();
+        assert_eq!(kind, FailureKind::Truncated);
+        assert!(detail.contains("truncated"), "{detail}");
+        assert_eq!(reply.text, "a");
+    });
+}
+
+#[test]
+fn silence_and_overlong_replies_time_out() {
+    in_virtual_time(async {
+        let limits = Limits { idle: Some(ms(1000)), total: ms(2500) };
+        let (backend, _) = backend(limits, |nth, mut peer| async move {
+            assert!(peer.request().await);
+            peer.head().await;
+            // The first falls silent, the second never ends.
+            for _ in 0..if nth == 0 { 1 } else { 100 } {
+                peer.chunk("a\n").await;
+                tokio::time::sleep(ms(700)).await;
+            }
+            std::future::pending::<()>().await;
+        });
+        let start = Instant::now();
+        let failure = send(&backend).await.failure.unwrap();
+        assert_eq!((failure.kind, start.elapsed()), (FailureKind::Timeout, ms(1000)));
+        assert!(failure.detail.contains("timeout"), "{failure}");
+
+        let start = Instant::now();
+        let reply = send(&backend).await;
+        assert_eq!((reply.failure.unwrap().kind, start.elapsed()), (FailureKind::Timeout, ms(2500)));
+        assert_eq!(reply.chunks.len(), 4);
+    });
+}
+
+#[test]
+fn a_status_other_than_200_is_kept_with_its_body_and_the_connection_too() {
+    in_virtual_time(async {
+        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+            for answer in [
+                "503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy",
+                "429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n",
+                "307 Temporary Redirect\r\nlocation: http://other/\r\ncontent-length: 0\r\n\r\n",
+            ] {
+                assert!(peer.request().await);
+                peer.write(&format!("HTTP/1.1 {answer}")).await;
+            }
+        });
+        let mut details = Vec::new();
+        for _ in 0..3 {
+            let reply = send(&backend).await;
+            let failure = reply.failure.unwrap();
+            assert_eq!(failure.kind, FailureKind::Status);
+            details.push(failure.detail);
+        }
+        assert_eq!(&*details[0], "503 Service Unavailable: busy");
+        assert_eq!(&*details[1], "429 Too Many Requests");
+        assert!(details[2].contains("http://other/"), "{}", details[2]);
+        assert_eq!(*opened.borrow(), 1);
+    });
+}
+
+#[test]
+fn a_reply_is_over_at_its_end_mark_whatever_the_server_does_with_the_socket() {
+    in_virtual_time(async {
+        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+            assert!(peer.request().await);
+            peer.head().await;
+            peer.chunk("a\nDONE\n").await;
+            std::future::pending::<()>().await;
+        });
+        let start = Instant::now();
+        for _ in 0..2 {
+            assert_eq!(send(&backend).await.failure, None);
+        }
+        assert!(start.elapsed() < ms(10), "{:?}", start.elapsed());
+        assert_eq!(*opened.borrow(), 2);
+    });
+}
+
+#[test]
+fn a_late_tail_still_frees_its_connection() {
+    in_virtual_time(async {
+        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+            while peer.request().await {
+                peer.head().await;
+                peer.chunk("a\nDONE\n").await;
+                tokio::time::sleep(ms(50)).await;
+                peer.finish().await;
+            }
+        });
+        assert_eq!(send(&backend).await.failure, None);
+        tokio::time::sleep(ms(100)).await;
+        assert_eq!(send(&backend).await.connect, None);
+        assert_eq!(*opened.borrow(), 1);
+    });
+}
