@@ -1,1 +1,46 @@
 //! Command-line parts of servebench: arguments, plan, progress, exit codes.
+//!
+//! A command is made of groups of flags ([`args`]), which become a [`Plan`] (validated,
+//! serializable, no I/O), which [`serve`] carries out: prepare, ready check, warm-up, measure,
+//! report. This is the only library of the workspace that knows clap, reads the environment
+//! ([`Environment`]) and talks to a person ([`Io`]).
+//!
+//! # Example
+//!
+//! ```
+//! use servebench_cli::{Environment, Plan, ServingArgs};
+//!
+//! let mut args = ServingArgs::default();
+//! args.own.simulate = true;
+//! args.load.request_rate = Some("50".into());
+//! let plan = Plan::new(args, &Environment::default())?;
+//! assert_eq!(plan.dataset.num_prompts, 200);
+//! assert_eq!(plan.load.request_rate.get(), 50.0);
+//!
+//! let mut args = ServingArgs::default();
+//! args.load.request_rate = Some("-1".into());
+//! let failure = Plan::new(args, &Environment::default()).unwrap_err();
+//! assert_eq!(failure.code.number(), 2);
+//! # Ok::<(), servebench_cli::Failure>(())
+//! ```
+
+mod abbreviate;
+pub mod args;
+mod command;
+mod environment;
+mod exit;
+mod io;
+mod names;
+mod plan;
+mod prepare;
+mod progress;
+mod serve;
+mod signals;
+
+pub use abbreviate::plain_arguments;
+pub use command::{main, parse};
+pub use environment::{Environment, VARIABLES};
+pub use exit::{Code, Failure};
+pub use io::{Captured, Io};
+pub use plan::{DatasetPlan, LoadPlan, Plan, ProfilePlan, ReportPlan, SamplingPlan, ServingArgs};
+pub use serve::serve;

@@ -14,9 +14,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Tries of a flush that the server refuses because it is busy.
 const FLUSH_TRIES: u32 = 3;
 /// How long starting a profiler may take.
-const START_LIMIT: Duration = Duration::from_secs(120);
+const START_LIMIT: Duration = Duration::from_mins(2);
 /// How long stopping one may take: the server answers once the traces are written.
-const STOP_LIMIT: Duration = Duration::from_secs(600);
+const STOP_LIMIT: Duration = Duration::from_mins(10);
 
 /// Kinds of servers that differ in their control calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -132,7 +132,9 @@ impl<K: Connect> Control<K> {
                 "/reset_prefix_cache".to_owned(),
                 "vLLM offers it only when started with VLLM_SERVER_DEV_MODE=1",
             ),
-            Family::Other => ("/flush_cache".to_owned(), "the server has no way to flush its cache"),
+            Family::Other => {
+                ("/flush_cache".to_owned(), "the server has no way to flush its cache")
+            }
         };
         let limit = timeout + LOOKUP_LIMIT;
         for tried in 1.. {

@@ -1,0 +1,71 @@
+//! What is sent.
+
+use super::values;
+use clap::Args;
+use std::path::PathBuf;
+
+/// What is sent: dataset, sizes, seed.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Dataset")]
+pub struct DatasetArgs {
+    /// Where prompts come from [default: sharegpt]
+    ///
+    /// `sharegpt`: a ShareGPT file. `custom`: a JSONL file of conversations. `random`: prompts of
+    /// the asked lengths cut from the ShareGPT file. `random-ids`: running token ids, from no file.
+    #[arg(long, value_name = "NAME", value_parser = ["sharegpt", "custom", "random", "random-ids"])]
+    pub dataset_name: Option<String>,
+
+    /// File to read; `sharegpt` and `random` fetch the ShareGPT file once if it is left out
+    #[arg(long, value_name = "FILE")]
+    pub dataset_path: Option<PathBuf>,
+
+    /// Requests to send [default: 1000]
+    #[arg(long, value_name = "N")]
+    pub num_prompts: Option<usize>,
+
+    /// Output length of every request, in place of the reply's own (sharegpt, custom)
+    #[arg(long, value_name = "TOKENS")]
+    pub sharegpt_output_len: Option<u32>,
+
+    /// Drop conversations whose prompt and reply are longer than this (sharegpt, custom)
+    #[arg(long, value_name = "TOKENS")]
+    pub sharegpt_context_len: Option<u32>,
+
+    /// Longest prompt (random, random-ids) [default: 1024]
+    #[arg(long, value_name = "TOKENS")]
+    pub random_input_len: Option<u32>,
+
+    /// Longest output (random, random-ids) [default: 1024]
+    #[arg(long, value_name = "TOKENS")]
+    pub random_output_len: Option<u32>,
+
+    /// Shortest length as a share of the longest; lengths are drawn evenly between [default: 0.0]
+    ///
+    /// 1.0 makes every length the asked one. The default draws from 1 to the asked length: half of
+    /// it on average.
+    #[arg(long, value_name = "RATIO", value_parser = values::ratio, allow_negative_numbers = true)]
+    pub random_range_ratio: Option<f64>,
+
+    /// Text appended to every prompt (sharegpt, custom)
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true)]
+    pub prompt_suffix: Option<String>,
+
+    /// Put every prompt through the tokenizer's chat template (sharegpt, custom)
+    #[arg(long)]
+    pub apply_chat_template: bool,
+
+    /// Send token ids instead of text (backend sglang; random, random-ids)
+    #[arg(long)]
+    pub tokenize_prompt: bool,
+
+    /// Seed of all draws: the same seed gives the same requests at the same times [default: 42]
+    #[arg(long)]
+    pub seed: Option<u32>,
+
+    /// Make prompts of `random` and `random-ids` tokenize to just the asked length
+    ///
+    /// Without it the prompts are those of the Python tool, whose text may tokenize to another
+    /// length than asked for.
+    #[arg(long)]
+    pub exact_lengths: bool,
+}

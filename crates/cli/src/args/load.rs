@@ -1,0 +1,55 @@
+//! When requests are sent.
+
+use super::values;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+
+/// When requests are sent, and what goes before.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Load")]
+pub struct LoadArgs {
+    /// Requests per second, as a Poisson process; `inf` sends all at once [default: inf]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    pub request_rate: Option<String>,
+
+    /// Most requests under way at once; the others wait in the client [default: no cap]
+    #[arg(long, value_name = "N")]
+    pub max_concurrency: Option<usize>,
+
+    /// Requests sent before the measured ones [default: 1]
+    #[arg(long, value_name = "N")]
+    pub warmup_requests: Option<usize>,
+
+    /// Empty the server's prefix cache after the warm-up
+    #[arg(long)]
+    pub flush_cache: bool,
+
+    /// Seconds an SGLang server may take to become idle for the flush [default: 60]
+    #[arg(long, value_name = "SECONDS", value_parser = values::positive, allow_negative_numbers = true)]
+    pub flush_cache_timeout: Option<f64>,
+
+    /// LoRA adapters to choose from for each request
+    #[arg(long, num_args = 0.., value_name = "NAME")]
+    pub lora_name: Vec<String>,
+
+    /// How adapters are chosen
+    #[arg(long, value_name = "NAME", default_value = "uniform")]
+    pub lora_request_distribution: LoraDistribution,
+
+    /// Base of the `skewed` distribution: adapter i has weight ALPHA^-i [default: 1.5]
+    #[arg(long, value_name = "ALPHA", allow_negative_numbers = true)]
+    pub lora_zipf_alpha: Option<f64>,
+}
+
+/// How LoRA adapters are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LoraDistribution {
+    /// Each as often as the others, at random.
+    #[default]
+    Uniform,
+    /// One after the other.
+    Distinct,
+    /// The first most often, each next one less often by a constant factor.
+    Skewed,
+}

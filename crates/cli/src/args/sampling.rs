@@ -1,0 +1,60 @@
+//! What the server is asked to do with a prompt.
+
+use clap::Args;
+
+/// What the server is asked to do with a prompt.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Sampling and transport")]
+pub struct SamplingArgs {
+    /// Ask for whole replies instead of streams
+    #[arg(long)]
+    pub disable_stream: bool,
+
+    /// Let the model end a reply before its output length
+    #[arg(long)]
+    pub disable_ignore_eos: bool,
+
+    /// Sampling temperature [default: 0.0]
+    #[arg(long, allow_negative_numbers = true)]
+    pub temperature: Option<f64>,
+
+    /// Nucleus sampling; sent only when below 1 [default: 1.0]
+    #[arg(long, allow_negative_numbers = true)]
+    pub top_p: Option<f64>,
+
+    /// Ask for log probabilities
+    #[arg(long)]
+    pub return_logprob: bool,
+
+    /// Number of top log probabilities per token
+    #[arg(long, value_name = "N")]
+    pub top_logprobs_num: Option<u32>,
+
+    /// Token ids whose log probabilities are wanted (native backends)
+    #[arg(long, num_args = 1.., value_name = "ID", allow_negative_numbers = true)]
+    pub token_ids_logprob: Vec<i64>,
+
+    /// First prompt token with log probabilities; -1: none of the prompt (native) [default: -1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub logprob_start_len: Option<i64>,
+
+    /// Ask for the experts that tokens were routed to (native backends)
+    #[arg(long)]
+    pub return_routed_experts: bool,
+
+    /// Do not ask OpenAI endpoints for token counts; outputs are then counted by the tokenizer
+    #[arg(long)]
+    pub disable_include_usage: bool,
+
+    /// Give a request up when its server is silent for this long [default: never]
+    #[arg(long, value_name = "SECONDS", value_parser = super::values::positive, allow_negative_numbers = true)]
+    pub idle_timeout: Option<f64>,
+
+    /// Certificate authorities to trust for https, besides the usual ones (PEM)
+    #[arg(long, value_name = "FILE")]
+    pub ca_file: Option<std::path::PathBuf>,
+
+    /// Trust any certificate
+    #[arg(long)]
+    pub insecure: bool,
+}

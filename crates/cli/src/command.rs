@@ -1,0 +1,53 @@
+//! What all commands do around their own work.
+
+use crate::args::SGLANG_FLAGS;
+use crate::{Code, Environment, Failure, Io, plain_arguments};
+use clap::{CommandFactory, Parser};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Runs a command as a process: hands it its arguments, its environment and its output, shows what
+/// went wrong, and gives the exit code.
+pub fn main(
+    run: impl FnOnce(Vec<OsString>, &Environment, &Io) -> Result<Code, Failure>,
+) -> ExitCode {
+    let io = Io::standard();
+    let arguments = std::env::args_os().skip(1).collect();
+    let code = run(arguments, &Environment::from_process(), &io).unwrap_or_else(|failure| {
+        io.say(&failure);
+        failure.code
+    });
+    code.into()
+}
+
+/// Reads arguments (without the program's name) the way `sglang.bench_serving` does.
+///
+/// `Ok(None)` when all that was asked for, as with `--help`, has been printed.
+///
+/// # Errors
+///
+/// A usage failure whose message names the flag.
+pub fn parse<A: Parser + CommandFactory>(
+    arguments: Vec<OsString>,
+    io: &Io,
+) -> Result<Option<A>, Failure> {
+    let command = A::command();
+    let name = command.get_name().to_owned();
+    let known: Vec<String> =
+        command.get_arguments().filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect();
+    let ours: Vec<&str> = known.iter().map(String::as_str).chain(["--version"]).collect();
+    let plain = plain_arguments(arguments, SGLANG_FLAGS, &ours)?;
+    match A::try_parse_from(std::iter::once(OsString::from(&name)).chain(plain)) {
+        Ok(args) => Ok(Some(args)),
+        Err(error) if !error.use_stderr() => {
+            io.print(error.render().to_string().trim_end())
+                .map_err(|error| Failure::new(Code::Output, error))?;
+            Ok(None)
+        }
+        Err(error) => {
+            let text = error.render().to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+            Err(Failure::usage(text))
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Settings that come from the environment: the one place that reads it.
+
+use std::fmt;
+
+/// The environment variables that the commands honour.
+#[derive(Clone, Default)]
+pub struct Environment {
+    lookup: std::collections::HashMap<String, String>,
+}
+
+/// The variables read, with what they do: for the documentation.
+pub const VARIABLES: [(&str, &str); 13] = [
+    ("OPENAI_API_KEY", "sent to the server as `Authorization: Bearer <value>` with every call"),
+    ("API_KEY", "sent as `Authorization: <value>` when OPENAI_API_KEY is not set"),
+    ("SGLANG_IS_IN_CI", "`true` or `1`: flush the cache before a run on an sglang backend"),
+    ("SGLANG_TORCH_PROFILER_DIR", "where the server writes profiler traces (default /tmp)"),
+    (
+        "SGLANG_USE_MODELSCOPE",
+        "`true` is refused when a download is needed: only the hub is spoken",
+    ),
+    ("HF_HOME", "folder of the hub's cache (default ~/.cache/huggingface)"),
+    ("HF_HUB_CACHE", "folder of downloaded files (default $HF_HOME/hub)"),
+    ("HF_ENDPOINT", "address of the hub"),
+    ("HF_TOKEN", "token for the hub"),
+    ("HF_TOKEN_PATH", "file that holds the token (default $HF_HOME/token)"),
+    ("HF_HUB_OFFLINE", "`1`: use cached files only"),
+    ("SSL_CERT_FILE", "further certificate authorities for https, in PEM"),
+    ("REQUESTS_CA_BUNDLE", "the same, when SSL_CERT_FILE is not set"),
+];
+
+impl Environment {
+    /// The process's environment.
+    pub fn from_process() -> Self {
+        Self {
+            lookup: std::env::vars_os()
+                .filter_map(|(key, value)| {
+                    Some((key.into_string().ok()?, value.into_string().ok()?))
+                })
+                .collect(),
+        }
+    }
+
+    /// An environment that holds just `variables`, for tests.
+    pub fn from_pairs<const N: usize>(variables: [(&str, &str); N]) -> Self {
+        let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
+        Self { lookup: variables.into_iter().map(own).collect() }
+    }
+
+    /// The variable's value; one that is set to nothing counts as not set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.lookup.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// True for `true` and `1`, whatever the case.
+    pub fn is_on(&self, name: &str) -> bool {
+        self.get(name).is_some_and(|value| value == "1" || value.eq_ignore_ascii_case("true"))
+    }
+
+    /// The value of the `Authorization` header for the server, if there is a key.
+    pub fn authorization(&self) -> Option<String> {
+        match self.get("OPENAI_API_KEY") {
+            Some(key) => Some(format!("Bearer {key}")),
+            None => self.get("API_KEY").map(str::to_owned),
+        }
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Values stay out: some are secrets.
+        f.debug_struct("Environment").field("variables", &self.lookup.len()).finish()
+    }
+}

@@ -1,0 +1,536 @@
+//! What will be done: validated, complete, serializable. No I/O.
+
+use crate::args::{
+    DatasetArgs, LoadArgs, LoraDistribution, OwnArgs, ProfileArgs, ReportArgs, SamplingArgs,
+    TargetArgs,
+};
+use crate::environment::Environment;
+use crate::exit::OrCode;
+use crate::{Code, Failure};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use servebench_arrival::Rate;
+use servebench_backends::{BackendKind, Family};
+use servebench_http::BaseUrl;
+use servebench_metrics::Slo;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// All groups of flags that describe a serving benchmark.
+#[derive(Clone, Debug, Default)]
+pub struct ServingArgs {
+    /// The server and the model.
+    pub target: TargetArgs,
+    /// What is sent.
+    pub dataset: DatasetArgs,
+    /// When it is sent.
+    pub load: LoadArgs,
+    /// What the server is asked to do with it.
+    pub sampling: SamplingArgs,
+    /// What is reported.
+    pub report: ReportArgs,
+    /// The server's profiler.
+    pub profile: ProfileArgs,
+    /// The simulated server and the client.
+    pub own: OwnArgs,
+}
+
+/// A validated serving benchmark. Its JSON goes into the result; secrets do not.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plan {
+    /// Protocol of the server.
+    #[serde(serialize_with = "by_name")]
+    pub backend: BackendKind,
+    /// Address of the server; `None` when it is simulated.
+    #[serde(serialize_with = "as_text")]
+    pub base_url: Option<BaseUrl>,
+    /// Whether the built-in server is measured.
+    pub simulate: bool,
+    /// How long to wait for the server; `None` skips the check.
+    #[serde(rename = "ready_check_timeout_s", serialize_with = "as_seconds")]
+    pub ready_timeout: Option<Duration>,
+    /// Model name or path, if given.
+    pub model: Option<String>,
+    /// Model name sent in requests, if it differs.
+    pub served_model_name: Option<String>,
+    /// Tokenizer, if given.
+    pub tokenizer: Option<String>,
+    /// Names of the extra headers; the values may be secrets.
+    pub header_names: Vec<String>,
+    /// The extra headers.
+    #[serde(skip)]
+    pub headers: Vec<(String, String)>,
+    /// Fields merged into every body.
+    pub extra_body: Map<String, Value>,
+    /// What is sent.
+    pub dataset: DatasetPlan,
+    /// When it is sent.
+    pub load: LoadPlan,
+    /// What the server is asked to do with it.
+    pub sampling: SamplingPlan,
+    /// The profiler's part, if it has one.
+    pub profile: Option<ProfilePlan>,
+    /// What is reported.
+    pub report: ReportPlan,
+    /// What the user should know before the run.
+    #[serde(skip)]
+    pub warnings: Vec<String>,
+}
+
+/// What is sent.
+#[derive(Clone, Debug, Serialize)]
+pub struct DatasetPlan {
+    /// Name of the dataset.
+    pub name: String,
+    /// Its file, if given.
+    pub path: Option<PathBuf>,
+    /// Requests to send.
+    pub num_prompts: usize,
+    /// Seed of all draws.
+    pub seed: u32,
+    /// Longest prompt.
+    pub random_input_len: u32,
+    /// Longest output.
+    pub random_output_len: u32,
+    /// Shortest length as a share of the longest.
+    pub random_range_ratio: f64,
+    /// Fixed output length.
+    pub sharegpt_output_len: Option<u32>,
+    /// Longest prompt and output together.
+    pub sharegpt_context_len: Option<u32>,
+    /// Text appended to prompts.
+    pub prompt_suffix: String,
+    /// Whether prompts go through the chat template.
+    pub apply_chat_template: bool,
+    /// Whether ids are sent.
+    pub tokenize_prompt: bool,
+    /// Whether prompts are made exact.
+    pub exact_lengths: bool,
+}
+
+/// When requests are sent.
+#[derive(Clone, Debug, Serialize)]
+pub struct LoadPlan {
+    /// Requests per second.
+    #[serde(serialize_with = "rate_as_json")]
+    pub request_rate: Rate,
+    /// Most requests under way at once.
+    pub max_concurrency: Option<usize>,
+    /// Requests before the measured ones.
+    pub warmup_requests: usize,
+    /// How long the flush may take; `None`: no flush.
+    #[serde(rename = "flush_cache_timeout_s", serialize_with = "as_seconds")]
+    pub flush: Option<Duration>,
+    /// LoRA adapters.
+    pub lora_names: Vec<String>,
+    /// How they are chosen.
+    pub lora_distribution: LoraDistribution,
+    /// Base of the skewed choice.
+    pub lora_zipf_alpha: f64,
+    /// Threads that send; `None`: as many as the load needs.
+    pub workers: Option<usize>,
+}
+
+/// What the server is asked to do with a prompt.
+#[derive(Clone, Debug, Serialize)]
+pub struct SamplingPlan {
+    /// Stream replies.
+    pub stream: bool,
+    /// Go on past the end-of-text token.
+    pub ignore_eos: bool,
+    /// Sampling temperature.
+    pub temperature: f64,
+    /// Nucleus sampling.
+    pub top_p: f64,
+    /// Ask for log probabilities.
+    pub return_logprob: bool,
+    /// How many per token.
+    pub top_logprobs_num: u32,
+    /// For which ids.
+    pub token_ids_logprob: Vec<i64>,
+    /// From which prompt token on.
+    pub logprob_start_len: i64,
+    /// Ask for routed experts.
+    pub return_routed_experts: bool,
+    /// Ask for token counts.
+    pub include_usage: bool,
+    /// Longest silence of the server.
+    #[serde(rename = "idle_timeout_s", serialize_with = "as_seconds")]
+    pub idle_timeout: Option<Duration>,
+    /// Further certificate authorities.
+    pub ca_file: Option<PathBuf>,
+    /// Trust any certificate.
+    pub insecure: bool,
+}
+
+/// What the server's profiler is asked to do.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProfilePlan {
+    /// What to profile.
+    pub activities: Vec<String>,
+    /// Steps after which the server stops by itself.
+    pub num_steps: Option<u64>,
+    /// Where to begin.
+    pub start_step: Option<u64>,
+    /// Prefill and decode apart.
+    pub by_stage: bool,
+    /// Which stages.
+    pub stages: Vec<String>,
+    /// Base folder for traces.
+    pub output_dir: String,
+    /// Put before file names.
+    pub prefix: Option<String>,
+}
+
+/// What is reported.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReportPlan {
+    /// The result file, if given.
+    pub output_file: Option<PathBuf>,
+    /// Per-request arrays.
+    pub output_details: bool,
+    /// Objectives.
+    pub goodput: Vec<Slo>,
+    /// Cache statistics.
+    pub cache_report: bool,
+    /// Print requests as they go.
+    pub print_requests: bool,
+    /// Show progress.
+    pub progress: bool,
+    /// Label.
+    pub tag: Option<String>,
+    /// Smallest share of successes.
+    pub min_success_rate: Option<f64>,
+}
+
+/// Defaults of the Python tool, and what `--simulate` makes of them.
+struct Defaults {
+    dataset: &'static str,
+    num_prompts: usize,
+    input_len: u32,
+    output_len: u32,
+    range_ratio: f64,
+}
+
+impl Defaults {
+    const SERVER: Self = Self {
+        dataset: "sharegpt",
+        num_prompts: 1000,
+        input_len: 1024,
+        output_len: 1024,
+        range_ratio: 0.0,
+    };
+    const SIMULATED: Self = Self {
+        dataset: "random-ids",
+        num_prompts: 200,
+        input_len: 128,
+        output_len: 64,
+        range_ratio: 1.0,
+    };
+}
+
+impl Plan {
+    /// Checks what was typed and fills in what was not.
+    ///
+    /// # Errors
+    ///
+    /// Usage failures that name the flags.
+    pub fn new(args: ServingArgs, environment: &Environment) -> Result<Self, Failure> {
+        let ServingArgs { target, dataset, load, sampling, report, profile, own } = args;
+        let defaults = if own.simulate { Defaults::SIMULATED } else { Defaults::SERVER };
+        let backend = target.backend.unwrap_or(BackendKind::Sglang);
+        let mut warnings = Vec::new();
+
+        let dataset = dataset_plan(dataset, backend, &defaults)?;
+        let load = load_plan(load, own.workers, backend, environment)?;
+        if report.print_requests && backend != BackendKind::SglangOaiChat {
+            return Err(Failure::usage("--print-requests works with --backend sglang-oai-chat"));
+        }
+        if report.cache_report && !backend.info().is_sglang {
+            warnings.push(format!(
+                "--cache-report: backend {} may not report cached tokens",
+                backend.name()
+            ));
+        }
+        let native = backend.info().family == Family::Native;
+        let asks_logprobs = sampling.top_logprobs_num.is_some_and(|n| n > 0)
+            || !sampling.token_ids_logprob.is_empty();
+        if asks_logprobs && !sampling.return_logprob {
+            warnings.push(if native {
+                "--top-logprobs-num and --token-ids-logprob are sent, but servers need --return-logprob too".into()
+            } else {
+                "--top-logprobs-num does nothing without --return-logprob".into()
+            });
+        }
+        let top_p = sampling.top_p.unwrap_or(1.0);
+        if !(top_p > 0.0 && top_p <= 1.0) {
+            return Err(Failure::usage(format!("--top-p {top_p} is not above 0 and at most 1")));
+        }
+        let temperature = sampling.temperature.unwrap_or(0.0);
+        if !(temperature.is_finite() && temperature >= 0.0) {
+            return Err(Failure::usage(format!("--temperature {temperature} is not 0 or more")));
+        }
+
+        let ready_seconds = target.ready_check_timeout_sec.unwrap_or(60);
+        Ok(Self {
+            backend,
+            base_url: base_url(&target, &own, backend)?,
+            simulate: own.simulate,
+            ready_timeout: u64::try_from(ready_seconds)
+                .ok()
+                .filter(|s| *s > 0)
+                .map(Duration::from_secs),
+            model: target.model.or_else(|| own.simulate.then(|| "sim".to_owned())),
+            served_model_name: target.served_model_name,
+            tokenizer: target.tokenizer,
+            header_names: target.header.iter().map(|(name, _)| name.clone()).collect(),
+            headers: target.header,
+            extra_body: extra_body(
+                target.extra_request_body.unwrap_or_default(),
+                backend,
+                report.cache_report,
+                target.fake_prefill,
+            ),
+            dataset,
+            load,
+            sampling: SamplingPlan {
+                stream: !sampling.disable_stream,
+                ignore_eos: !sampling.disable_ignore_eos,
+                temperature,
+                top_p,
+                return_logprob: sampling.return_logprob,
+                top_logprobs_num: sampling.top_logprobs_num.unwrap_or(0),
+                token_ids_logprob: sampling.token_ids_logprob,
+                logprob_start_len: sampling.logprob_start_len.unwrap_or(-1),
+                return_routed_experts: sampling.return_routed_experts,
+                include_usage: !sampling.disable_include_usage,
+                idle_timeout: sampling.idle_timeout.map(Duration::from_secs_f64),
+                ca_file: sampling.ca_file.or_else(|| {
+                    let file = environment.get("SSL_CERT_FILE");
+                    file.or_else(|| environment.get("REQUESTS_CA_BUNDLE")).map(PathBuf::from)
+                }),
+                insecure: sampling.insecure,
+            },
+            profile: profile.profile.then(|| profile_plan(profile, environment)),
+            report: ReportPlan {
+                output_file: report.output_file,
+                output_details: report.output_details,
+                goodput: last_of_each(report.goodput),
+                cache_report: report.cache_report,
+                print_requests: report.print_requests,
+                progress: !report.disable_tqdm,
+                tag: report.tag,
+                min_success_rate: report.min_success_rate,
+            },
+            warnings,
+        })
+    }
+}
+
+impl Plan {
+    /// Prints the plan as JSON.
+    ///
+    /// # Errors
+    ///
+    /// An output failure when standard output cannot be written.
+    pub fn print(&self, io: &crate::Io) -> Result<(), Failure> {
+        let json = serde_json::to_string_pretty(self).or_code(Code::Bug)?;
+        io.print(json).or_code(Code::Output)
+    }
+}
+
+fn base_url(
+    target: &TargetArgs,
+    own: &OwnArgs,
+    backend: BackendKind,
+) -> Result<Option<BaseUrl>, Failure> {
+    let base = target.base_url.as_deref().filter(|url| !url.is_empty());
+    if own.simulate {
+        let given = [
+            ("--base-url", base.is_some()),
+            ("--host", target.host.is_some()),
+            ("--port", target.port.is_some()),
+        ];
+        if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
+            return Err(Failure::usage(format!("--simulate starts its own server: drop {flag}"))
+                .hint("leave --simulate out to measure the server at that address"));
+        }
+        return Ok(None);
+    }
+    let parsed = match base {
+        Some(url) => url.parse(),
+        None => BaseUrl::from_host_port(
+            target.host.as_deref().unwrap_or("0.0.0.0"),
+            target.port.unwrap_or_else(|| backend.info().default_port),
+        ),
+    };
+    let flag = if base.is_some() { "--base-url" } else { "--host" };
+    parsed.map(Some).map_err(|error| Failure::new(Code::Usage, anyhow::anyhow!("{flag}: {error}")))
+}
+
+fn dataset_plan(
+    args: DatasetArgs,
+    backend: BackendKind,
+    defaults: &Defaults,
+) -> Result<DatasetPlan, Failure> {
+    let name = args.dataset_name.unwrap_or_else(|| defaults.dataset.to_owned());
+    let random = name.starts_with("random");
+    let num_prompts = args.num_prompts.unwrap_or(defaults.num_prompts);
+    if num_prompts == 0 {
+        return Err(Failure::usage("--num-prompts 0 sends nothing; give 1 or more"));
+    }
+    if args.tokenize_prompt {
+        if backend != BackendKind::Sglang {
+            return Err(Failure::usage(format!(
+                "--tokenize-prompt works with --backend sglang, not {}",
+                backend.name()
+            )));
+        }
+        if !random {
+            return Err(Failure::usage(format!(
+                "--tokenize-prompt works with --dataset-name random and random-ids, not {name}"
+            )));
+        }
+    }
+    if args.exact_lengths && !random {
+        return Err(Failure::usage(format!(
+            "--exact-lengths works with --dataset-name random and random-ids, not {name}"
+        )));
+    }
+    if args.apply_chat_template && random {
+        return Err(Failure::usage(format!(
+            "--apply-chat-template works with --dataset-name sharegpt and custom, not {name}"
+        )));
+    }
+    if !random && args.sharegpt_output_len.is_some_and(|len| len < 4) {
+        return Err(Failure::usage("--sharegpt-output-len: output_len too small, 4 is the least"));
+    }
+    if name == "custom" && args.dataset_path.is_none() {
+        return Err(Failure::usage("--dataset-name custom needs --dataset-path FILE"));
+    }
+    Ok(DatasetPlan {
+        name,
+        path: args.dataset_path.filter(|path| !path.as_os_str().is_empty()),
+        num_prompts,
+        seed: args.seed.unwrap_or(42),
+        random_input_len: args.random_input_len.unwrap_or(defaults.input_len),
+        random_output_len: args.random_output_len.unwrap_or(defaults.output_len),
+        random_range_ratio: args.random_range_ratio.unwrap_or(defaults.range_ratio),
+        sharegpt_output_len: args.sharegpt_output_len,
+        sharegpt_context_len: args.sharegpt_context_len.filter(|len| *len > 0),
+        prompt_suffix: args.prompt_suffix.unwrap_or_default(),
+        apply_chat_template: args.apply_chat_template,
+        tokenize_prompt: args.tokenize_prompt,
+        exact_lengths: args.exact_lengths,
+    })
+}
+
+fn load_plan(
+    args: LoadArgs,
+    workers: Option<usize>,
+    backend: BackendKind,
+    environment: &Environment,
+) -> Result<LoadPlan, Failure> {
+    let request_rate = match args.request_rate.as_deref() {
+        None => Rate::INFINITE,
+        Some(text) => text
+            .parse()
+            .map_err(|error| Failure::usage(format!("--request-rate {text}: {error}")))?,
+    };
+    let alpha = args.lora_zipf_alpha.unwrap_or(1.5);
+    if args.lora_request_distribution != LoraDistribution::Uniform && args.lora_name.len() < 2 {
+        return Err(Failure::usage(
+            "--lora-request-distribution distinct and skewed need at least 2 names in --lora-name",
+        ));
+    }
+    let skewed = args.lora_request_distribution == LoraDistribution::Skewed;
+    if skewed && !(alpha.is_finite() && alpha > 1.0) {
+        return Err(Failure::usage(format!("--lora-zipf-alpha {alpha} is not above 1")));
+    }
+    if workers == Some(0) {
+        return Err(Failure::usage("--workers 0 sends nothing; give 1 or more"));
+    }
+    let flush =
+        args.flush_cache || (environment.is_on("SGLANG_IS_IN_CI") && backend.info().is_sglang);
+    Ok(LoadPlan {
+        request_rate,
+        // 0 means no cap upstream too.
+        max_concurrency: args.max_concurrency.filter(|cap| *cap > 0),
+        warmup_requests: args.warmup_requests.unwrap_or(1),
+        flush: flush.then(|| Duration::from_secs_f64(args.flush_cache_timeout.unwrap_or(60.0))),
+        lora_names: args.lora_name,
+        lora_distribution: args.lora_request_distribution,
+        lora_zipf_alpha: alpha,
+        workers,
+    })
+}
+
+fn profile_plan(args: ProfileArgs, environment: &Environment) -> ProfilePlan {
+    // Profiling by stage without an end would break the server's loop.
+    let by_stage_steps = args.profile_by_stage.then_some(5);
+    ProfilePlan {
+        activities: if args.profile_activities.is_empty() {
+            vec!["CPU".into(), "GPU".into()]
+        } else {
+            args.profile_activities
+        },
+        num_steps: args.profile_steps.or(args.profile_num_steps).or(by_stage_steps),
+        start_step: args.profile_start_step,
+        by_stage: args.profile_by_stage,
+        stages: args.profile_stages,
+        output_dir: args
+            .profile_output_dir
+            .or_else(|| environment.get("SGLANG_TORCH_PROFILER_DIR").map(str::to_owned))
+            .unwrap_or_else(|| "/tmp".into()),
+        prefix: args.profile_prefix,
+    }
+}
+
+fn extra_body(
+    mut body: Map<String, Value>,
+    backend: BackendKind,
+    cache_report: bool,
+    fake_prefill: bool,
+) -> Map<String, Value> {
+    if cache_report && backend.info().is_sglang && backend.info().family != Family::Native {
+        body.insert("return_cached_tokens_details".into(), json!(true));
+    }
+    if fake_prefill {
+        // The address by which a decode server knows that there is nothing to wait for.
+        body.insert("bootstrap_host".into(), json!("2.2.2.2"));
+        body.insert("bootstrap_room".into(), json!(0));
+    }
+    body
+}
+
+/// Of several objectives for one metric the last counts, in the place of the first.
+fn last_of_each(objectives: Vec<Slo>) -> Vec<Slo> {
+    let mut kept: Vec<Slo> = Vec::new();
+    for slo in objectives {
+        match kept.iter_mut().find(|known| known.metric == slo.metric) {
+            Some(known) => *known = slo,
+            None => kept.push(slo),
+        }
+    }
+    kept
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn by_name<S: serde::Serializer>(backend: &BackendKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(backend.name())
+}
+
+#[expect(clippy::ref_option, reason = "the signature that serde calls")]
+fn as_text<S: serde::Serializer>(base: &Option<BaseUrl>, to: S) -> Result<S::Ok, S::Error> {
+    base.as_ref().map(ToString::to_string).serialize(to)
+}
+
+#[expect(clippy::ref_option, reason = "the signature that serde calls")]
+fn as_seconds<S: serde::Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    time.map(|time| time.as_secs_f64()).serialize(to)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn rate_as_json<S: serde::Serializer>(rate: &Rate, to: S) -> Result<S::Ok, S::Error> {
+    if rate.is_infinite() { to.serialize_str("inf") } else { to.serialize_f64(rate.get()) }
+}

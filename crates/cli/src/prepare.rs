@@ -1,0 +1,243 @@
+//! From plan to encoded requests: all that is slow happens here, before the clock starts.
+
+use crate::args::LoraDistribution;
+use crate::exit::OrCode;
+use crate::names::Names;
+use crate::{Code, Failure, Io, LoadPlan, Plan};
+use servebench_arrival::{PoissonGaps, Timeline};
+use servebench_backends::GenerateOptions;
+use servebench_core::random::{Draws, PythonRandom};
+use servebench_core::{Prompt, Protocol, Request, Sample, Stamp};
+use servebench_datasets::{DatasetName, DatasetOptions, Loaded, measure_drift};
+use servebench_run::Job;
+use servebench_tokens::{Hub, Tokenizer};
+use sha2::{Digest, Sha256};
+use std::fmt::Write;
+use std::sync::Arc;
+
+/// Longest output of a warm-up request, in tokens.
+const WARMUP_OUTPUT: u32 = 32;
+/// Most prompt text that is encoded again to see whether prompts have the length asked for.
+const DRIFT_BYTES: usize = 256 * 1024;
+/// Set apart from the seed of the measured prompts.
+const WARMUP_SEED: u32 = 0x5eed_cafe;
+
+/// Everything that will be sent.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) job: Job,
+    pub(crate) warmup: Job,
+    /// What the warm-up sends: `row_0` or `separate`.
+    pub(crate) warmup_prompts: &'static str,
+    pub(crate) protocol: Arc<dyn Protocol>,
+    /// SHA-256 over schedule and payloads.
+    pub(crate) sha256: String,
+}
+
+/// Loads the dataset and encodes every request.
+pub(crate) fn prepare(
+    plan: &Plan,
+    names: &Names,
+    tokenizer: &Tokenizer,
+    hub: &Hub,
+    io: &Io,
+) -> Result<Prepared, Failure> {
+    let mut draws = Draws::new(plan.dataset.seed);
+    let loaded = load_dataset(plan, tokenizer, hub, &mut draws)?;
+    for warning in &loaded.warnings {
+        io.say(format_args!("warning: {warning}"));
+    }
+    let samples = loaded.samples;
+    let drift = measure_drift(&samples, tokenizer, DRIFT_BYTES).or_code(Code::Data)?;
+    if !drift.is_none() {
+        io.say(format_args!("warning: {drift}"));
+    }
+    let protocol = plan.backend.protocol(generate_options(plan, names));
+    let (requests, schedule) = encode(plan, protocol.as_ref(), &samples, &mut draws);
+    let sha256 = plan_hash(protocol.path(), &requests, &schedule);
+
+    let (warmup, warmup_prompts) = warm_up(plan, protocol.as_ref(), &samples, tokenizer)?;
+    let max_concurrency = plan.load.max_concurrency;
+    let job = Job {
+        requests: requests.into(),
+        schedule: schedule.into(),
+        max_concurrency,
+        keep_pieces: keeps_pieces(plan),
+    };
+    let warmup = Job { max_concurrency, ..Job::burst(warmup) };
+    Ok(Prepared { job, warmup, warmup_prompts, protocol, sha256 })
+}
+
+/// Where upstream spreads a chunk's gap over the tokens of its text, the pieces must be known.
+fn keeps_pieces(plan: &Plan) -> bool {
+    plan.backend.info().itl == servebench_backends::ItlRule::PerChunkUnlessSpeculative
+}
+
+fn load_dataset(
+    plan: &Plan,
+    tokenizer: &Tokenizer,
+    hub: &Hub,
+    draws: &mut Draws,
+) -> Result<Loaded, Failure> {
+    let dataset = &plan.dataset;
+    let Some(name) = DatasetName::from_name(&dataset.name) else {
+        return Err(Failure::usage(format!("--dataset-name {}: not known", dataset.name)));
+    };
+    let options = DatasetOptions {
+        name,
+        path: dataset.path.clone(),
+        num_prompts: dataset.num_prompts,
+        random_input_len: dataset.random_input_len,
+        random_output_len: dataset.random_output_len,
+        random_range_ratio: dataset.random_range_ratio,
+        sharegpt_output_len: dataset.sharegpt_output_len,
+        sharegpt_context_len: dataset.sharegpt_context_len,
+        prompt_suffix: dataset.prompt_suffix.clone(),
+        apply_chat_template: dataset.apply_chat_template,
+        tokenize_prompt: dataset.tokenize_prompt,
+        exact_lengths: dataset.exact_lengths,
+    };
+    servebench_datasets::load(&options, tokenizer, hub, draws).or_code(Code::Data)
+}
+
+fn generate_options(plan: &Plan, names: &Names) -> GenerateOptions {
+    let sampling = &plan.sampling;
+    GenerateOptions {
+        model: names.served.clone(),
+        stream: sampling.stream,
+        temperature: sampling.temperature,
+        top_p: sampling.top_p,
+        ignore_eos: sampling.ignore_eos,
+        extra_body: plan.extra_body.clone(),
+        return_logprob: sampling.return_logprob,
+        top_logprobs_num: sampling.top_logprobs_num,
+        logprob_start_len: sampling.logprob_start_len,
+        token_ids_logprob: (!sampling.token_ids_logprob.is_empty())
+            .then(|| sampling.token_ids_logprob.clone()),
+        return_routed_experts: sampling.return_routed_experts,
+        include_usage: sampling.include_usage,
+    }
+}
+
+/// Bodies and due times, with the draws in the order in which the Python tool makes them: adapter,
+/// then gap, request by request.
+fn encode(
+    plan: &Plan,
+    protocol: &dyn Protocol,
+    samples: &[Sample],
+    draws: &mut Draws,
+) -> (Vec<Request>, Vec<Stamp>) {
+    let gaps = PoissonGaps::new(plan.load.request_rate);
+    let mut timeline = Timeline::default();
+    let mut adapters = Adapters::new(&plan.load);
+    let (mut requests, mut schedule) = (Vec::new(), Vec::new());
+    for (id, sample) in samples.iter().enumerate() {
+        let adapter = adapters.next(draws);
+        requests.push(request(id, protocol, sample, adapter));
+        schedule.push(timeline.now());
+        timeline.advance(gaps.next_gap(&mut draws.numpy));
+    }
+    (requests, schedule)
+}
+
+fn request(id: usize, protocol: &dyn Protocol, sample: &Sample, adapter: Option<&str>) -> Request {
+    Request {
+        id: id as u64,
+        body: protocol.encode(sample, adapter),
+        headers: Vec::new(),
+        prompt_len: sample.prompt_len,
+        output_len: sample.output_len,
+    }
+}
+
+/// Chooses a LoRA adapter for each request.
+struct Adapters<'a> {
+    names: &'a [String],
+    distribution: LoraDistribution,
+    weights: Vec<f64>,
+    turn: usize,
+}
+
+impl<'a> Adapters<'a> {
+    fn new(load: &'a LoadPlan) -> Self {
+        let weight = |i: usize| load.lora_zipf_alpha.powf(-(i as f64));
+        let raw: Vec<f64> = (0..load.lora_names.len()).map(weight).collect();
+        let sum: f64 = raw.iter().sum();
+        Self {
+            names: &load.lora_names,
+            distribution: load.lora_distribution,
+            weights: raw.into_iter().map(|weight| weight / sum).collect(),
+            turn: 0,
+        }
+    }
+
+    fn next(&mut self, draws: &mut Draws) -> Option<&'a str> {
+        if self.names.is_empty() {
+            return None;
+        }
+        let index = match self.distribution {
+            LoraDistribution::Uniform => {
+                draws.python.choice_index(self.names.len() as u32) as usize
+            }
+            LoraDistribution::Distinct => self.turn % self.names.len(),
+            LoraDistribution::Skewed => draws.numpy.choice_weighted(&self.weights),
+        };
+        self.turn += 1;
+        self.names.get(index).map(String::as_str)
+    }
+}
+
+/// The warm-up's requests, and where their prompts come from.
+///
+/// Row 0, as the Python tool sends it, would be found in the prefix cache by the measured row 0,
+/// unless the cache is flushed in between. Without a flush the warm-up therefore sends prompts of
+/// its own that share nothing with the measured ones, drawn apart from all other draws.
+fn warm_up(
+    plan: &Plan,
+    protocol: &dyn Protocol,
+    samples: &[Sample],
+    tokenizer: &Tokenizer,
+) -> Result<(Vec<Request>, &'static str), Failure> {
+    let adapter = plan.load.lora_names.first().map(String::as_str);
+    let Some(first) = samples.first() else { return Ok((Vec::new(), "none")) };
+    let mut row = Sample { output_len: first.output_len.min(WARMUP_OUTPUT), ..first.clone() };
+    row.extra_body.clear();
+    let count = plan.load.warmup_requests;
+    let whence = match (count, plan.load.flush) {
+        (0, _) => "none",
+        (_, Some(_)) => "row_0",
+        (_, None) => "separate",
+    };
+    let mut random = PythonRandom::new(plan.dataset.seed ^ WARMUP_SEED);
+    let requests = (0..count).map(|id| {
+        if whence == "separate" {
+            let length = first.prompt_len.max(1) as usize;
+            let ids = random.choices_index(tokenizer.vocab_size().max(1), length);
+            row.prompt = match first.prompt {
+                Prompt::Ids(_) => Prompt::Ids(ids),
+                _ => Prompt::Text(tokenizer.decode(&ids, true).or_code(Code::Data)?),
+            };
+        }
+        Ok(request(id, protocol, &row, adapter))
+    });
+    Ok((requests.collect::<Result<_, Failure>>()?, whence))
+}
+
+/// SHA-256 over the endpoint and, for each request, due time and body: equal hash, equal workload.
+fn plan_hash(path: &str, requests: &[Request], schedule: &[Stamp]) -> String {
+    let mut hash = Sha256::new();
+    let mut field = |bytes: &[u8]| {
+        hash.update((bytes.len() as u64).to_le_bytes());
+        hash.update(bytes);
+    };
+    field(path.as_bytes());
+    for (request, due) in requests.iter().zip(schedule) {
+        field(&due.0.to_le_bytes());
+        field(&request.body);
+    }
+    hash.finalize().iter().fold(String::new(), |mut hex, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    })
+}

@@ -1,0 +1,197 @@
+//! From records to the table and the result line.
+
+use super::measure::Measured as MeasuredRun;
+use crate::exit::OrCode;
+use crate::names::Names;
+use crate::prepare::Prepared;
+use crate::signals::Interrupts;
+use crate::{Code, Failure, Io, Plan};
+use serde_json::{Map, Value, json};
+use servebench_backends::ItlRule as BackendItl;
+use servebench_control::accept_length;
+use servebench_core::Record;
+use servebench_metrics::{Aggregates, ItlRule, Measured, Options, aggregate};
+use servebench_report::{Report, RequestRate, RunInfo, append_line, json_line, table};
+use servebench_tokens::Tokenizer;
+use std::path::Path;
+
+/// A run that is over, and what it was.
+pub(super) struct Outcome<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) model: &'a Names,
+    pub(super) prepared: &'a Prepared,
+    pub(super) measured: MeasuredRun,
+    pub(super) workers: usize,
+}
+
+impl Outcome<'_> {
+    /// Prints the table, writes the result line, and says how the command ends.
+    pub(super) fn report(
+        self,
+        tokenizer: &Tokenizer,
+        output: &Path,
+        interrupts: &Interrupts,
+        io: &Io,
+    ) -> Result<Code, Failure> {
+        let run = &self.measured;
+        let records = &run.finished.records;
+        let info = self.info(interrupts);
+        let counts = Counts::of(records, tokenizer, info.server_accept_length);
+        let measured: Vec<Measured<'_>> = counts.join(records);
+        let duration = run.finished.end.as_secs_f64();
+        let itl_rule = match self.plan.backend.info().itl {
+            BackendItl::PerToken => ItlRule::SpreadOverTokens,
+            _ => ItlRule::PerChunk,
+        };
+        let options = Options {
+            itl_rule,
+            slos: self.plan.report.goodput.clone(),
+            duration: Some(duration),
+            upstream_duration: Some(duration + run.after_seconds),
+        };
+        let report = Report {
+            info,
+            aggregates: aggregate(measured.iter().copied(), &options),
+            itl_rule,
+            details: self.plan.report.output_details.then_some(&measured),
+        };
+        let printed = io.print(table(&report));
+        say_failures(&report.aggregates, io);
+        let line = json_line(&report);
+        if let Err(error) = append_line(output, &line) {
+            // What was measured is not lost to a path problem.
+            let hint = match io.print(&line) {
+                Ok(()) => "the result line went to standard output instead",
+                Err(_) => "standard output could not be written either",
+            };
+            return Err(Failure::new(Code::Output, error).hint(hint));
+        }
+        printed.or_code(Code::Output)?;
+        io.say(format_args!("result appended to {}", output.display()));
+        if let Some(failure) = self.measured.profile_failure {
+            return Err(failure.hint("the result was written; the server may still be profiling"));
+        }
+        Ok(interrupts.code().unwrap_or_else(|| success_code(self.plan, &report.aggregates)))
+    }
+
+    fn info(&self, interrupts: &Interrupts) -> RunInfo {
+        let run = &self.measured;
+        let duration = run.finished.end.as_secs_f64();
+        let interrupted = interrupts.code().is_some();
+        let cpu = |time: &std::time::Duration| {
+            (duration > 0.0).then(|| (time.as_secs_f64() / duration * 1e4).round() / 1e4)
+        };
+        let extra = json!({
+            "model": self.model.model,
+            "served_model_name": self.model.served,
+            "num_prompts": self.plan.dataset.num_prompts,
+            "seed": self.plan.dataset.seed,
+            "cache_flushed": run.cache_flushed,
+            "worker_cpu_share": run.finished.worker_cpu.iter().map(cpu).collect::<Vec<_>>(),
+            "unsent": run.finished.unsent,
+            "plan": self.plan,
+        });
+        let server_info = run.server_info.clone();
+        RunInfo {
+            server_accept_length: server_info.as_ref().and_then(accept_length),
+            server_info: server_info.unwrap_or(Value::Null),
+            version: env!("CARGO_PKG_VERSION").into(),
+            simulated: self.plan.simulate,
+            started_at_unix: Some(run.started_at_unix),
+            plan_sha256: Some(self.prepared.sha256.clone()),
+            interrupted,
+            partial: interrupted,
+            warmup_prompts: Some(self.prepared.warmup_prompts.into()),
+            workers: Some(self.workers as u64),
+            extra: match extra {
+                Value::Object(map) => map,
+                _ => Map::new(),
+            },
+            ..flags(self.plan)
+        }
+    }
+}
+
+/// Says each kind of failure with its count and its first example.
+fn say_failures(aggregates: &Aggregates, io: &Io) {
+    if aggregates.failed == 0 {
+        return;
+    }
+    let total = aggregates.completed + aggregates.failed;
+    io.say(format_args!("{} of {total} requests failed:", aggregates.failed));
+    for (kind, tally) in &aggregates.failures {
+        let (count, first, detail) = (tally.count, tally.first_id, &tally.first_detail);
+        io.say(format_args!("  {count} x {kind}, the first is request {first}: {detail}"));
+    }
+}
+
+/// What a result repeats of the command line.
+pub(super) fn flags(plan: &Plan) -> RunInfo {
+    let dataset = &plan.dataset;
+    RunInfo {
+        tag: plan.report.tag.clone(),
+        backend: plan.backend.name().into(),
+        dataset_name: dataset.name.clone(),
+        request_rate: RequestRate::PerSecond(plan.load.request_rate.get()),
+        max_concurrency: plan.load.max_concurrency.map(|cap| cap as u64),
+        sharegpt_output_len: dataset.sharegpt_output_len.map(u64::from),
+        random_input_len: Some(dataset.random_input_len.into()),
+        random_output_len: Some(dataset.random_output_len.into()),
+        random_range_ratio: Some(dataset.random_range_ratio),
+        cache_report: plan.report.cache_report,
+        ..RunInfo::default()
+    }
+}
+
+fn success_code(plan: &Plan, aggregates: &Aggregates) -> Code {
+    let total = aggregates.completed + aggregates.failed;
+    let rate = aggregates.completed as f64 / (total as f64).max(1.0);
+    let enough = plan.report.min_success_rate.is_none_or(|least| rate >= least);
+    if aggregates.completed > 0 && enough { Code::Done } else { Code::Requests }
+}
+
+/// What the client's tokenizer makes of the replies.
+struct Counts {
+    /// Tokens of each reply's text.
+    texts: Option<Vec<u32>>,
+    /// Tokens of each chunk's text, where they are needed.
+    pieces: Vec<Option<Vec<u32>>>,
+}
+
+impl Counts {
+    fn of(records: &[Record], tokenizer: &Tokenizer, accept_length: Option<f64>) -> Self {
+        let texts: Vec<&str> = records.iter().map(|record| record.reply.text.as_str()).collect();
+        let speculative = accept_length.is_some_and(|length| length > 0.0);
+        let pieces = |record: &Record| {
+            (speculative && record.reply.keep_pieces)
+                .then(|| tokenizer.count_batch(&pieces(record), false).ok())
+                .flatten()
+        };
+        Self {
+            texts: tokenizer.count_batch(&texts, false).ok(),
+            pieces: records.iter().map(pieces).collect(),
+        }
+    }
+
+    fn join<'a>(&'a self, records: &'a [Record]) -> Vec<Measured<'a>> {
+        let text = |index: usize| self.texts.as_ref().and_then(|texts| texts.get(index).copied());
+        let join = |(index, record): (usize, &'a Record)| Measured {
+            record,
+            retokenized: text(index).map(u64::from),
+            piece_tokens: self.pieces.get(index).and_then(Option::as_deref),
+        };
+        records.iter().enumerate().map(join).collect()
+    }
+}
+
+/// The text of each chunk.
+fn pieces(record: &Record) -> Vec<&str> {
+    let (text, mut start) = (&record.reply.text, 0);
+    let cut = |end: &u32| {
+        let end = *end as usize;
+        let piece = text.get(start..end).unwrap_or_default();
+        start = end;
+        piece
+    };
+    record.reply.pieces.iter().map(cut).collect()
+}

@@ -1,0 +1,167 @@
+//! The phases of a run: warm-up, flush, profile, measure, and what follows.
+
+use super::requests::Announced;
+use super::server::Server;
+use super::ticker;
+use crate::exit::OrCode;
+use crate::prepare::Prepared;
+use crate::signals::Interrupts;
+use crate::{Code, Failure, Io, Plan, ProfilePlan};
+use serde_json::Value;
+use servebench_control::ProfileRequest;
+use servebench_http::{HttpBackend, Limits};
+use servebench_run::{Finished, Job, Stop, TokioClock, run_on_threads};
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::runtime::Runtime;
+
+/// What the phases work with.
+pub(super) struct Phases<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) prepared: &'a Prepared,
+    pub(super) server: &'a Server,
+    pub(super) workers: usize,
+}
+
+/// What was measured, and what was learned around it.
+pub(super) struct Measured {
+    pub(super) finished: Finished,
+    /// Wall-clock time of the start, seconds since 1970.
+    pub(super) started_at_unix: f64,
+    /// Seconds that went by between the last response and the server's own report: the Python
+    /// tool's duration holds them.
+    pub(super) after_seconds: f64,
+    /// The server's own report.
+    pub(super) server_info: Option<Value>,
+    /// Whether the prefix cache was emptied before.
+    pub(super) cache_flushed: bool,
+    /// Why the profiler did not stop, if it did not.
+    pub(super) profile_failure: Option<Failure>,
+}
+
+/// Warm-up → flush → profile start → measure → profile stop → server info.
+///
+/// Only *measure* is in the duration. Once it is over nothing that fails loses the result.
+pub(super) fn measure(
+    phases: &Phases<'_>,
+    runtime: &Runtime,
+    stop: &Stop,
+    interrupts: &Interrupts,
+    io: &Io,
+) -> Result<Measured, Failure> {
+    let Phases { plan, prepared, server, .. } = phases;
+    phases.warm_up(stop, io)?;
+    if let Some(timeout) = plan.load.flush {
+        runtime.block_on(server.control.flush_cache(timeout)).map_err(|error| {
+            Failure::new(Code::Server, error)
+                .hint("going on would measure a warm cache; leave --flush-cache out to do so")
+        })?;
+        io.say("cache flushed");
+    }
+    interrupts.begin_measuring();
+    let started_at_unix = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
+    if let Some(profile) = &plan.profile {
+        let request = profile_request(profile, started_at_unix);
+        runtime.block_on(server.control.start_profile(&request)).map_err(|error| {
+            Failure::new(Code::Server, error).hint("leave --profile out to measure without it")
+        })?;
+        io.say(format_args!(
+            "profiler started; traces go to {} on the server",
+            request.output_dir.as_deref().unwrap_or("its default folder")
+        ));
+    }
+    let finished = phases.run(&prepared.job, stop, io);
+    let over = now();
+    let profile_failure = plan.profile.as_ref().filter(|profile| profile.num_steps.is_none());
+    let profile_failure = profile_failure.and_then(|_| {
+        io.say("stopping the profiler; the server answers once its traces are written");
+        runtime
+            .block_on(server.control.stop_profile())
+            .map_err(|error| Failure::new(Code::Server, error))
+            .err()
+    });
+    let finished = finished?;
+    // Not every server has it, and a result without it is still a result.
+    let server_info = runtime.block_on(server.control.server_info()).ok();
+    Ok(Measured {
+        finished,
+        started_at_unix,
+        after_seconds: over.elapsed().as_secs_f64(),
+        server_info,
+        cache_flushed: plan.load.flush.is_some(),
+        profile_failure,
+    })
+}
+
+impl Phases<'_> {
+    fn warm_up(&self, stop: &Stop, io: &Io) -> Result<(), Failure> {
+        let count = self.prepared.warmup.requests.len();
+        if count == 0 {
+            return Ok(());
+        }
+        io.say(format_args!("warming up with {count} request(s)"));
+        let warm = self.run_job(&self.prepared.warmup, &Arc::default(), stop)?;
+        let failure = warm.records.iter().find_map(|record| record.reply.failure.as_ref());
+        if let Some(failure) = failure
+            && !warm.records.iter().any(servebench_core::Record::is_success)
+        {
+            let error = anyhow::anyhow!("the warm-up failed: {failure}");
+            return Err(Failure::new(Code::Server, error)
+                .hint("check --backend, --model and --base-url; --warmup-requests 0 skips it"));
+        }
+        Ok(())
+    }
+
+    fn run(&self, job: &Job, stop: &Stop, io: &Io) -> Result<Finished, Failure> {
+        let total = job.requests.len();
+        io.say(format_args!("sending {total} requests to {}", self.server.target.base()));
+        let progress = Arc::default();
+        let _ticker = ticker(self.plan, io, &progress, total);
+        if self.plan.report.print_requests {
+            let announced = Announced::new(io);
+            let make = |clock: TokioClock| announced.around(self.backend(clock));
+            return run_on_threads(job, self.workers, make, &progress, stop).or_code(Code::Bug);
+        }
+        self.run_job(job, &progress, stop)
+    }
+
+    fn run_job(
+        &self,
+        job: &Job,
+        progress: &Arc<servebench_run::Progress>,
+        stop: &Stop,
+    ) -> Result<Finished, Failure> {
+        let make = |clock: TokioClock| self.backend(clock);
+        run_on_threads(job, self.workers, make, progress, stop).or_code(Code::Bug)
+    }
+
+    fn backend(&self, clock: TokioClock) -> HttpBackend<TokioClock, servebench_http::TcpConnect> {
+        let protocol = Arc::clone(&self.prepared.protocol);
+        let limits = Limits { idle: self.plan.sampling.idle_timeout, ..Limits::default() };
+        let (connect, target) = (self.server.connect.clone(), &self.server.target);
+        HttpBackend::new(clock, connect, target, protocol, limits)
+    }
+}
+
+fn profile_request(profile: &ProfilePlan, now: f64) -> ProfileRequest {
+    ProfileRequest {
+        activities: profile.activities.clone(),
+        num_steps: profile.num_steps,
+        profile_by_stage: profile.by_stage,
+        profile_stages: (!profile.stages.is_empty()).then(|| profile.stages.clone()),
+        output_dir: Some(format!("{}/{now}", absolute(&profile.output_dir))),
+        profile_prefix: profile.prefix.clone(),
+        start_step: profile.start_step,
+    }
+}
+
+/// The folder as the Python tool would name it: absolute, from this machine's point of view.
+fn absolute(folder: &str) -> String {
+    let path = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
+    path.to_string_lossy().trim_end_matches('/').to_owned()
+}
+
+#[expect(clippy::disallowed_methods, reason = "a stopwatch around control calls, not the run's")]
+fn now() -> Instant {
+    Instant::now()
+}

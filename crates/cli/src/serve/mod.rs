@@ -1,0 +1,104 @@
+//! Carries a plan out: prepare, ready check, warm-up, measure, report.
+
+mod finish;
+mod measure;
+mod requests;
+mod server;
+
+use crate::exit::OrCode;
+use crate::prepare::prepare;
+use crate::progress::Ticker;
+use crate::signals::Interrupts;
+use crate::{Code, Environment, Failure, Io, Plan, names};
+use servebench_report::{auto_file_name, check_writable};
+use servebench_run::Stop;
+use servebench_tokens::{Hub, HubConfig};
+use server::Server;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Descriptors kept for everything that is no connection of the load.
+const SPARE_DESCRIPTORS: u64 = 64;
+
+/// Runs the benchmark that `plan` describes, prints its table and writes its result line.
+///
+/// # Errors
+///
+/// What kept the run from being made or its result from being written; each carries its exit code.
+/// Failed requests are no error but data; too few successes are the code that is returned.
+pub fn serve(plan: &Plan, environment: &Environment, io: &Io) -> Result<Code, Failure> {
+    for warning in &plan.warnings {
+        io.say(format_args!("warning: {warning}"));
+    }
+    let stop = Stop::default();
+    let interrupts = Interrupts::listen(&stop, io).or_code(Code::Bug)?;
+    let output = output_file(plan);
+    // A result that cannot be written is noticed before it is measured.
+    check_writable(&output).or_code(Code::Output)?;
+
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.or_code(Code::Bug)?;
+    let server = runtime.block_on(Server::connect(plan, environment))?;
+    runtime.block_on(server.wait_ready(plan, io))?;
+    let hub = hub(environment, io);
+    let model = runtime.block_on(names::model(plan, &server.control))?;
+    let tokenizer = names::tokenizer(plan, &model, &server.control, &hub, environment, io);
+    let tokenizer = runtime.block_on(tokenizer)?;
+    io.say(format_args!("preparing {} requests ({})", plan.dataset.num_prompts, plan.dataset.name));
+    let prepared = prepare(plan, &model, &tokenizer, &hub, io)?;
+
+    let in_flight = prepared.job.expected_in_flight();
+    raise_descriptor_limit(in_flight.unwrap_or(0) as u64, io);
+    let workers = plan.load.workers.unwrap_or_else(|| workers_for(plan, in_flight));
+    let measured = measure::measure(
+        &measure::Phases { plan, prepared: &prepared, server: &server, workers },
+        &runtime,
+        &stop,
+        &interrupts,
+        io,
+    )?;
+    let outcome = finish::Outcome { plan, model: &model, prepared: &prepared, measured, workers };
+    outcome.report(&tokenizer, &output, &interrupts, io)
+}
+
+fn output_file(plan: &Plan) -> PathBuf {
+    plan.report.output_file.clone().unwrap_or_else(|| {
+        let date = jiff::ZonedDateTime::now().strftime("%m%d").to_string();
+        auto_file_name(&finish::flags(plan), &date, plan.dataset.num_prompts as u64).into()
+    })
+}
+
+fn hub(environment: &Environment, io: &Io) -> Hub {
+    let config = HubConfig::from_vars(|name| environment.get(name).map(str::to_owned));
+    let io = io.clone();
+    Hub::new(config).with_progress(move |downloaded| {
+        let megabytes = |bytes: u64| bytes as f64 / 1e6;
+        let (so_far, total) = (megabytes(downloaded.bytes), megabytes(downloaded.total));
+        io.say(format_args!("fetching {}: {so_far:.1} of {total:.1} MB", downloaded.file));
+    })
+}
+
+/// One thread serves some hundreds of streams; more threads than cores serve nobody.
+fn workers_for(plan: &Plan, in_flight: Option<usize>) -> usize {
+    let rate = plan.load.request_rate.get();
+    let load = in_flight.unwrap_or(if rate.is_finite() { rate as usize } else { usize::MAX });
+    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    load.div_ceil(512).clamp(1, cores)
+}
+
+fn raise_descriptor_limit(in_flight: u64, io: &Io) {
+    let needed = in_flight + SPARE_DESCRIPTORS;
+    match rlimit::increase_nofile_limit(needed.max(65_535)) {
+        Ok(limit) if limit < needed => io.say(format_args!(
+            "warning: {in_flight} requests at once need {needed} file descriptors, the limit is \
+             {limit}: some will fail; raise it with `ulimit -Hn` or cap --max-concurrency"
+        )),
+        Ok(_) => {}
+        Err(error) => io.say(format_args!("warning: cannot raise the descriptor limit: {error}")),
+    }
+}
+
+/// Progress of a phase as the plan wants it shown.
+fn ticker(plan: &Plan, io: &Io, progress: &Arc<servebench_run::Progress>, total: usize) -> Ticker {
+    if plan.report.progress { Ticker::start(io, progress, total) } else { Ticker::silent() }
+}

@@ -1,0 +1,93 @@
+//! The server that is measured, real or simulated.
+
+use crate::exit::OrCode;
+use crate::{Code, Environment, Failure, Io, Plan};
+use servebench_backends::BackendKind;
+use servebench_control::{Control, Family};
+use servebench_http::{BaseUrl, Caller, Target, TcpConnect, TlsOptions};
+use servebench_sim::{CostModel, Sim, SimConfig, SimHandle, Timing};
+
+/// A server and the ways to it.
+pub(super) struct Server {
+    pub(super) target: Target,
+    pub(super) connect: TcpConnect,
+    pub(super) control: Control<TcpConnect>,
+    /// Keeps the simulated server alive.
+    _simulated: Option<SimHandle>,
+}
+
+impl Server {
+    /// Starts the simulated server if it is to be measured, and looks up the server's name.
+    pub(super) async fn connect(plan: &Plan, environment: &Environment) -> Result<Self, Failure> {
+        let simulated = plan.simulate.then(|| simulate(plan, environment)).transpose()?;
+        let base = match (&simulated, &plan.base_url) {
+            (Some(sim), _) => {
+                let (host, port) = (sim.addr.ip().to_string(), sim.addr.port());
+                BaseUrl::from_host_port(&host, port).or_code(Code::Bug)?
+            }
+            (None, Some(base)) => base.clone(),
+            (None, None) => return Err(Failure::usage("no server: give --base-url or --simulate")),
+        };
+        let ca_pem = match &plan.sampling.ca_file {
+            Some(path) if base.is_tls() => Some(std::fs::read(path).map_err(|error| {
+                let error = anyhow::Error::new(error).context(path.display().to_string());
+                Failure::new(Code::Data, error)
+                    .hint("the file comes from --ca-file, SSL_CERT_FILE or REQUESTS_CA_BUNDLE")
+            })?),
+            _ => None,
+        };
+        let tls = TlsOptions { ca_pem, insecure: plan.sampling.insecure };
+        let connect = TcpConnect::resolve(&base, &tls).await.map_err(|error| {
+            let error = anyhow::Error::new(error).context(format!("cannot find {base}"));
+            Failure::new(Code::Server, error).hint("check --base-url, or --host and --port")
+        })?;
+
+        let mut target = Target::new(base);
+        let key = environment.authorization();
+        let keyed = key.iter().map(|key| ("Authorization", key.as_str()));
+        let given = plan.headers.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        // A header given on the command line wins over the environment's key.
+        for (name, value) in keyed.chain(given) {
+            target = target.with_header(name, value).or_code(Code::Usage)?;
+        }
+        let control =
+            Control::new(Caller::new(connect.clone(), target.clone()), family(plan.backend));
+        Ok(Self { target, connect, control, _simulated: simulated })
+    }
+
+    /// Waits until the server answers, as long as the plan says.
+    pub(super) async fn wait_ready(&self, plan: &Plan, io: &Io) -> Result<(), Failure> {
+        let Some(limit) = plan.ready_timeout else { return Ok(()) };
+        if !plan.simulate {
+            let base = self.target.base();
+            io.say(format_args!("waiting up to {}s for {base} to become ready", limit.as_secs()));
+        }
+        self.control.wait_ready(limit).await.map_err(|error| {
+            Failure::new(Code::Server, error).hint(
+                "check --base-url (or --host and --port) and, if the server asks for a key, \
+                 OPENAI_API_KEY; --ready-check-timeout-sec changes the wait, 0 skips it",
+            )
+        })
+    }
+}
+
+fn family(backend: BackendKind) -> Family {
+    match backend {
+        BackendKind::Vllm | BackendKind::VllmChat => Family::Vllm,
+        backend if backend.info().is_sglang => Family::Sglang,
+        _ => Family::Other,
+    }
+}
+
+/// The built-in server: an engine model, under the key that the client would send.
+fn simulate(plan: &Plan, environment: &Environment) -> Result<SimHandle, Failure> {
+    let model = plan.served_model_name.as_ref().or(plan.model.as_ref());
+    let config = SimConfig {
+        model: model.cloned().unwrap_or_else(|| "sim".into()),
+        timing: Timing::Engine(CostModel::default()),
+        cache_report: plan.report.cache_report,
+        api_key: environment.get("OPENAI_API_KEY").map(str::to_owned),
+        ..SimConfig::default()
+    };
+    Sim::new(config).spawn_in_thread().or_code(Code::Server)
+}

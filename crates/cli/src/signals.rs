@@ -1,0 +1,92 @@
+//! Ctrl-C and SIGTERM.
+
+use crate::{Code, Io};
+use servebench_run::Stop;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
+use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// How long requests under way may take after the first signal.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// What signals did to a run.
+///
+/// The first signal ends the measurement early: nothing more is sent, requests under way get a
+/// short grace, a complete result is written and marked. The second leaves at once, and so does the
+/// first while there is nothing measured yet.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interrupts {
+    /// The exit code that the first signal asks for, 0 before.
+    code: Arc<AtomicU8>,
+    measuring: Arc<AtomicBool>,
+}
+
+impl Interrupts {
+    /// Listens from now on; without a listener the signals keep their usual effect.
+    pub(crate) fn listen(stop: &Stop, io: &Io) -> io::Result<Self> {
+        let this = Self::default();
+        let (shared, stop, io) = (this.clone(), stop.clone(), io.clone());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        std::thread::Builder::new().name("signals".into()).spawn(move || {
+            runtime.block_on(async {
+                let interrupt = signal(SignalKind::interrupt());
+                let terminate = signal(SignalKind::terminate());
+                if let (Ok(interrupt), Ok(terminate)) = (interrupt, terminate) {
+                    shared.handle(interrupt, terminate, &stop, &io).await;
+                }
+            });
+        })?;
+        Ok(this)
+    }
+
+    /// From now on there is something to lose.
+    pub(crate) fn begin_measuring(&self) {
+        self.measuring.store(true, SeqCst);
+    }
+
+    /// The code to end with, if a signal came.
+    pub(crate) fn code(&self) -> Option<Code> {
+        [Code::Interrupted, Code::Terminated]
+            .into_iter()
+            .find(|code| code.number() == self.code.load(SeqCst))
+    }
+
+    async fn handle(&self, mut interrupt: Signal, mut terminate: Signal, stop: &Stop, io: &Io) {
+        let first = next(&mut interrupt, &mut terminate).await;
+        if !self.measuring.load(SeqCst) {
+            leave(first);
+        }
+        self.code.store(first.number(), SeqCst);
+        io.say(format_args!(
+            "interrupted: no more requests are sent; those under way get {GRACE:?}. \
+             Once more to leave at once"
+        ));
+        stop.drain();
+        let second = next(&mut interrupt, &mut terminate);
+        if let Ok(code) = tokio::time::timeout(GRACE, second).await {
+            leave(code);
+        }
+        stop.abort();
+        leave(next(&mut interrupt, &mut terminate).await);
+    }
+}
+
+async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> Code {
+    use std::future::poll_fn;
+    use std::task::Poll;
+    poll_fn(|cx| {
+        if interrupt.poll_recv(cx).is_ready() {
+            return Poll::Ready(Code::Interrupted);
+        }
+        terminate.poll_recv(cx).map(|_| Code::Terminated)
+    })
+    .await
+}
+
+#[expect(clippy::exit, reason = "asked to leave at once, with nothing left to save")]
+#[expect(clippy::disallowed_methods, reason = "asked to leave at once, with nothing left to save")]
+fn leave(code: Code) -> ! {
+    std::process::exit(i32::from(code.number()))
+}
