@@ -116,6 +116,7 @@ fn generate_options(plan: &Plan, names: &Names) -> GenerateOptions {
             .then(|| sampling.token_ids_logprob.clone()),
         return_routed_experts: sampling.return_routed_experts,
         include_usage: sampling.include_usage,
+        cache_report: plan.report.cache_report,
     }
 }
 

@@ -1,1 +1,45 @@
 //! Benchmark datasets: files and generators to prompts, with the draws of the Python tools.
+//!
+//! [`load`] turns [`DatasetOptions`] into [`Sample`](servebench_core::Sample)s. For `random`,
+//! `random-ids`, `sharegpt` and `custom` it makes the very draws that the Python tool makes, in its
+//! order, from a pair of generators that is handed on afterwards: the same seed gives the same
+//! prompts, the same lengths, and the same arrival gaps later.
+//!
+//! Invariants: a wrong path is an error and never a silent download; a row that cannot be used is
+//! skipped and counted, and what is said about it is in [`Loaded::warnings`]; no file makes it panic.
+//!
+//! # Example
+//!
+//! ```
+//! use servebench_core::random::Draws;
+//! use servebench_datasets::{DatasetName, DatasetOptions, load};
+//! use servebench_tokens::{Hub, HubConfig, Tokenizer};
+//!
+//! let options = DatasetOptions {
+//!     name: DatasetName::RandomIds,
+//!     num_prompts: 2,
+//!     random_input_len: 8,
+//!     ..DatasetOptions::default()
+//! };
+//! let hub = Hub::new(HubConfig { offline: true, ..HubConfig::new("cache") });
+//! let loaded = load(&options, &Tokenizer::byte_level(), &hub, &mut Draws::new(42))?;
+//! assert_eq!(loaded.samples.iter().map(|s| s.prompt_len).collect::<Vec<_>>(), [7, 4]);
+//! # Ok::<(), servebench_datasets::DatasetError>(())
+//! ```
+
+mod conversations;
+mod corpus;
+mod error;
+mod exact;
+#[doc(hidden)]
+pub mod fuzzing;
+mod lengths;
+mod load;
+mod options;
+mod random;
+mod skips;
+
+pub use error::DatasetError;
+pub use lengths::{Drift, count_true_lengths, measure_drift};
+pub use load::{Loaded, load};
+pub use options::{DatasetName, DatasetOptions};

@@ -1,0 +1,72 @@
+//! Why a dataset could not be loaded.
+
+use servebench_tokens::TokensError;
+use std::path::PathBuf;
+
+/// Why no samples came of a dataset.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatasetError {
+    /// An option has a value that makes no sense.
+    #[error("{flag} {problem}")]
+    Option {
+        /// The flag.
+        flag: &'static str,
+        /// What is wrong with its value.
+        problem: String,
+    },
+    /// The dataset is a file, and none was named.
+    #[error("--dataset-name {name} needs a file: give --dataset-path")]
+    NoPath {
+        /// The dataset.
+        name: &'static str,
+    },
+    /// The file could not be read.
+    #[error("cannot read the dataset {}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not text.
+    #[error("the dataset {} is not UTF-8 (byte {at})", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// Where the first byte is that is none.
+        at: usize,
+    },
+    /// The file is not the JSON it should be.
+    #[error("bad JSON in the dataset {} after {rows} rows", path.display())]
+    Json {
+        /// The file.
+        path: PathBuf,
+        /// Rows read before the mistake.
+        rows: usize,
+        /// Line, column and mistake.
+        source: serde_json::Error,
+    },
+    /// The file was read, and not one row of it can be used.
+    #[error("no usable rows: {skipped} in {dataset}")]
+    NoUsableRows {
+        /// The file, or the dataset's name.
+        dataset: String,
+        /// How many rows were skipped, and why.
+        skipped: String,
+    },
+    /// The corpus is not there and could not be fetched.
+    #[error(
+        "no corpus for --dataset-name {name}: give a ShareGPT file by --dataset-path, or use \
+         --dataset-name random-ids, which needs none"
+    )]
+    NoCorpus {
+        /// The dataset.
+        name: &'static str,
+        /// Why, with the file and the cache.
+        source: TokensError,
+    },
+    /// The tokenizer or its chat template failed.
+    #[error("cannot prepare the prompts")]
+    Tokens(#[from] TokensError),
+}

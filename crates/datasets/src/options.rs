@@ -1,0 +1,159 @@
+//! What to load.
+
+use crate::DatasetError;
+use std::path::PathBuf;
+
+/// The datasets there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DatasetName {
+    /// Conversations of a ShareGPT file.
+    ShareGpt,
+    /// Conversations of a JSONL file.
+    Custom,
+    /// ShareGPT prompts, repeated or cut to drawn lengths.
+    Random,
+    /// Runs of consecutive token ids of drawn lengths.
+    RandomIds,
+}
+
+impl DatasetName {
+    /// Every dataset.
+    pub const ALL: [Self; 4] = [Self::ShareGpt, Self::Custom, Self::Random, Self::RandomIds];
+
+    /// The name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::ShareGpt => "sharegpt",
+            Self::Custom => "custom",
+            Self::Random => "random",
+            Self::RandomIds => "random-ids",
+        }
+    }
+
+    /// The dataset of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dataset| dataset.name() == name)
+    }
+
+    const fn is_random(self) -> bool {
+        matches!(self, Self::Random | Self::RandomIds)
+    }
+}
+
+/// What to load and how to shape it. The defaults are the Python tool's.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DatasetOptions {
+    /// The dataset.
+    pub name: DatasetName,
+    /// Its file. Without one, `sharegpt` and `random` use the ShareGPT corpus of the hub.
+    pub path: Option<PathBuf>,
+    /// Samples wanted, at least 1.
+    pub num_prompts: usize,
+    /// Longest prompt of `random` and `random-ids`, in tokens.
+    pub random_input_len: u32,
+    /// Longest output of `random` and `random-ids`, in tokens; 0 where none is generated.
+    pub random_output_len: u32,
+    /// Shortest length as a share of the longest, 0 to 1; lengths are uniform between the two.
+    pub random_range_ratio: f64,
+    /// Output length of every `sharegpt` or `custom` row (at least 4), instead of its own.
+    pub sharegpt_output_len: Option<u32>,
+    /// Longest `sharegpt` or `custom` row, prompt and output together, in tokens; 0 is no limit.
+    pub sharegpt_context_len: Option<u32>,
+    /// Text put after every `sharegpt` or `custom` prompt.
+    pub prompt_suffix: String,
+    /// Render `sharegpt` and `custom` prompts by the tokenizer's chat template.
+    pub apply_chat_template: bool,
+    /// Send token ids instead of text (`random` and `random-ids` only).
+    pub tokenize_prompt: bool,
+    /// Make the lengths of `random` and `random-ids` prompts real ones, at the price of parity:
+    /// the prompts then hold no special tokens and encode to the length drawn.
+    pub exact_lengths: bool,
+}
+
+impl Default for DatasetOptions {
+    fn default() -> Self {
+        Self {
+            name: DatasetName::ShareGpt,
+            path: None,
+            num_prompts: 1000,
+            random_input_len: 1024,
+            random_output_len: 1024,
+            random_range_ratio: 0.0,
+            sharegpt_output_len: None,
+            sharegpt_context_len: None,
+            prompt_suffix: String::new(),
+            apply_chat_template: false,
+            tokenize_prompt: false,
+            exact_lengths: false,
+        }
+    }
+}
+
+impl DatasetOptions {
+    /// Checks what can be checked without reading anything. [`load`](crate::load) does it too.
+    pub fn check(&self) -> Result<(), DatasetError> {
+        let wrong = |flag, problem: String| Err(DatasetError::Option { flag, problem });
+        let random = self.name.is_random();
+        let name = self.name.name();
+        if self.num_prompts == 0 {
+            return wrong("--num-prompts", "must be at least 1".to_owned());
+        }
+        if random && !(0.0..=1.0).contains(&self.random_range_ratio) {
+            let ratio = self.random_range_ratio;
+            return wrong("--random-range-ratio", format!("must be between 0 and 1, not {ratio}"));
+        }
+        if random && self.random_input_len == 0 {
+            return wrong("--random-input-len", "must be at least 1".to_owned());
+        }
+        if let Some(len @ ..4) = self.sharegpt_output_len
+            && !random
+        {
+            return wrong("--sharegpt-output-len", format!("must be at least 4, not {len}"));
+        }
+        if self.tokenize_prompt && !random {
+            return wrong("--tokenize-prompt", format!("does not go with --dataset-name {name}"));
+        }
+        if self.exact_lengths && !random {
+            return wrong("--exact-lengths", format!("does not go with --dataset-name {name}"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_read_back() {
+        for name in DatasetName::ALL {
+            assert_eq!(DatasetName::from_name(name.name()), Some(name));
+        }
+        assert_eq!(DatasetName::from_name("sharegpt2"), None);
+    }
+
+    #[test]
+    fn senseless_values_are_refused() {
+        let random = || DatasetOptions { name: DatasetName::Random, ..DatasetOptions::default() };
+        let flag = |options: DatasetOptions| match options.check() {
+            Err(DatasetError::Option { flag, .. }) => flag,
+            other => panic!("{other:?}"),
+        };
+        for ratio in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
+            let options = DatasetOptions { random_range_ratio: ratio, ..random() };
+            assert_eq!(flag(options), "--random-range-ratio");
+        }
+        let none = DatasetOptions { num_prompts: 0, ..DatasetOptions::default() };
+        assert_eq!(flag(none), "--num-prompts");
+        let short = DatasetOptions { sharegpt_output_len: Some(3), ..DatasetOptions::default() };
+        assert_eq!(flag(short), "--sharegpt-output-len");
+        let ids = DatasetOptions { tokenize_prompt: true, ..DatasetOptions::default() };
+        assert_eq!(flag(ids), "--tokenize-prompt");
+        let exact = DatasetOptions { exact_lengths: true, ..DatasetOptions::default() };
+        assert_eq!(flag(exact), "--exact-lengths");
+        for ratio in [0.0, 0.5, 1.0] {
+            DatasetOptions { random_range_ratio: ratio, ..random() }.check().unwrap();
+        }
+    }
+}

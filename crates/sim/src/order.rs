@@ -1,0 +1,235 @@
+//! What a generation request asks for, whatever endpoint it came to.
+
+use crate::request::{
+    ChatBody, CompletionsBody, NativeBody, OneOrMany, Prompt, Prompts, Rid, Sampling,
+    StreamOptions, ToolChoice,
+};
+use crate::wire::{ApiError, Endpoint};
+use std::borrow::Cow;
+
+/// Most sequences one request may ask for: rows of a batch times choices.
+const MAX_SEQUENCES: usize = 4096;
+
+/// Output tokens of a request that sets no limit, on `/v1/completions` and elsewhere.
+const DEFAULT_COMPLETION_TOKENS: u32 = 16;
+const DEFAULT_TOKENS: u32 = 128;
+
+/// The limits of one sequence.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    pub(crate) tokens: u32,
+    pub(crate) ignore_eos: bool,
+    /// Tokens per event asked for.
+    pub(crate) interval: u32,
+}
+
+/// A generation request.
+#[derive(Debug)]
+pub(crate) struct Order<'a> {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) model: Option<Cow<'a, str>>,
+    pub(crate) prompts: Vec<Prompt<'a>>,
+    /// One entry, or one per prompt.
+    pub(crate) limits: Vec<Limits>,
+    /// Sequences per prompt.
+    pub(crate) choices: usize,
+    /// Whether a native reply is a list.
+    pub(crate) listed: bool,
+    pub(crate) stream: bool,
+    pub(crate) include_usage: bool,
+    pub(crate) continuous_usage: bool,
+    pub(crate) cached_details: bool,
+    /// What the request says about reasoning.
+    pub(crate) thinking: Option<bool>,
+    /// The function that the reply shall call.
+    pub(crate) tool: Option<String>,
+    pub(crate) request_id: Option<String>,
+}
+
+impl<'a> Order<'a> {
+    /// Reads a request body.
+    pub(crate) fn parse(endpoint: Endpoint, body: &'a [u8]) -> Result<Self, ApiError> {
+        let bad = |error: serde_json::Error| ApiError::bad_request(error.to_string());
+        let order = match endpoint {
+            Endpoint::Generate => native(serde_json::from_slice(body).map_err(bad)?),
+            Endpoint::Completions => completions(serde_json::from_slice(body).map_err(bad)?),
+            Endpoint::Chat => chat(serde_json::from_slice(body).map_err(bad)?),
+        }?;
+        let sequences = order.prompts.len().saturating_mul(order.choices);
+        if sequences > MAX_SEQUENCES {
+            let message = format!("{sequences} sequences in one request, {MAX_SEQUENCES} allowed");
+            return Err(ApiError::bad_request(message));
+        }
+        if order.prompts.iter().any(Prompt::is_empty) {
+            return Err(ApiError::bad_request("the prompt is empty"));
+        }
+        Ok(order)
+    }
+
+    /// The limits of one prompt's sequences.
+    pub(crate) fn limits_of(&self, prompt: usize) -> Option<Limits> {
+        self.limits.get(prompt).or_else(|| self.limits.first()).copied()
+    }
+}
+
+impl Prompt<'_> {
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Text(text) => text.is_empty(),
+            Self::Ids(ids) => ids.is_empty(),
+            Self::Chat(_) => false,
+        }
+    }
+}
+
+fn native(body: NativeBody<'_>) -> Result<Order<'_>, ApiError> {
+    let prompts = match (body.text, body.input_ids) {
+        (Some(prompts), None) | (None, Some(prompts)) => prompts,
+        (Some(_), Some(_)) => {
+            return Err(ApiError::bad_request("`text` and `input_ids` exclude each other"));
+        }
+        (None, None) => return Err(ApiError::bad_request("`text` or `input_ids` is missing")),
+    };
+    let samplings = match body.sampling_params {
+        None => vec![Sampling::default()],
+        Some(OneOrMany::One(sampling)) => vec![sampling],
+        Some(OneOrMany::Many(list)) if list.len() == prompts.rows.len() => list,
+        Some(OneOrMany::Many(list)) => {
+            let message =
+                format!("{} sampling_params for {} prompts", list.len(), prompts.rows.len());
+            return Err(ApiError::bad_request(message));
+        }
+    };
+    let choices = samplings.first().and_then(|sampling| sampling.n).unwrap_or(1);
+    if choices == 0 || samplings.iter().any(|sampling| sampling.n.unwrap_or(1) != choices) {
+        return Err(ApiError::bad_request("`n` must be at least 1 and the same for all prompts"));
+    }
+    let limits = |sampling: &Sampling| Limits {
+        tokens: sampling.max_new_tokens.unwrap_or(DEFAULT_TOKENS),
+        ignore_eos: sampling.ignore_eos,
+        interval: sampling.stream_interval.unwrap_or(1),
+    };
+    Ok(Order {
+        endpoint: Endpoint::Generate,
+        model: None,
+        limits: samplings.iter().map(limits).collect(),
+        choices: choices as usize,
+        listed: prompts.batch || choices > 1,
+        prompts: prompts.rows,
+        stream: body.stream.unwrap_or(false),
+        include_usage: false,
+        continuous_usage: false,
+        cached_details: false,
+        thinking: None,
+        tool: None,
+        request_id: name(body.rid),
+    })
+}
+
+/// The fields that the two OpenAI endpoints share.
+struct Common<'a> {
+    endpoint: Endpoint,
+    model: Option<Cow<'a, str>>,
+    prompts: Prompts<'a>,
+    tokens: u32,
+    n: Option<u32>,
+    stream: Option<bool>,
+    stream_options: Option<StreamOptions>,
+    ignore_eos: Option<bool>,
+    cached_details: Option<bool>,
+    rid: Option<Rid<'a>>,
+}
+
+fn openai(common: Common<'_>) -> Result<Order<'_>, ApiError> {
+    if common.model.is_none() {
+        return Err(ApiError::bad_request("`model` is missing"));
+    }
+    if common.tokens == 0 {
+        return Err(ApiError::bad_request("the token limit must be at least 1"));
+    }
+    let choices = common.n.unwrap_or(1);
+    if choices == 0 {
+        return Err(ApiError::bad_request("`n` must be at least 1"));
+    }
+    let options = common.stream_options.unwrap_or_default();
+    let ignore_eos = common.ignore_eos.unwrap_or(false);
+    Ok(Order {
+        endpoint: common.endpoint,
+        model: common.model,
+        prompts: common.prompts.rows,
+        limits: vec![Limits { tokens: common.tokens, ignore_eos, interval: 1 }],
+        choices: choices as usize,
+        listed: false,
+        stream: common.stream.unwrap_or(false),
+        include_usage: options.include_usage.unwrap_or(false),
+        continuous_usage: options.continuous_usage_stats.unwrap_or(false),
+        cached_details: common.cached_details.unwrap_or(false),
+        thinking: None,
+        tool: None,
+        request_id: name(common.rid),
+    })
+}
+
+fn completions(body: CompletionsBody<'_>) -> Result<Order<'_>, ApiError> {
+    let prompts = body.prompt.ok_or_else(|| ApiError::bad_request("`prompt` is missing"))?;
+    if body.best_of.is_some_and(|best_of| best_of < body.n.unwrap_or(1)) {
+        return Err(ApiError::bad_request("`best_of` must not be less than `n`"));
+    }
+    openai(Common {
+        endpoint: Endpoint::Completions,
+        model: body.model,
+        prompts,
+        tokens: body.max_tokens.unwrap_or(DEFAULT_COMPLETION_TOKENS),
+        n: body.n,
+        stream: body.stream,
+        stream_options: body.stream_options,
+        ignore_eos: body.ignore_eos,
+        cached_details: body.return_cached_tokens_details,
+        rid: body.rid,
+    })
+}
+
+fn chat(body: ChatBody<'_>) -> Result<Order<'_>, ApiError> {
+    let messages = body.messages.unwrap_or_default();
+    if messages.is_empty() {
+        return Err(ApiError::bad_request("`messages` is missing or empty"));
+    }
+    let texts = messages.into_iter().flat_map(|message| message.content.0).collect();
+    let tool = called_tool(body.tools.unwrap_or_default(), body.tool_choice)?;
+    let thinking =
+        body.chat_template_kwargs.and_then(|options| options.enable_thinking.or(options.thinking));
+    let order = openai(Common {
+        endpoint: Endpoint::Chat,
+        model: body.model,
+        prompts: Prompts { rows: vec![Prompt::Chat(texts)], batch: false },
+        tokens: body.max_completion_tokens.or(body.max_tokens).unwrap_or(DEFAULT_TOKENS),
+        n: body.n,
+        stream: body.stream,
+        stream_options: body.stream_options,
+        ignore_eos: body.ignore_eos,
+        cached_details: body.return_cached_tokens_details,
+        rid: body.rid,
+    })?;
+    Ok(Order { thinking, tool, ..order })
+}
+
+/// A tool is called when tools are given and `tool_choice` asks for one; without `tool_choice`
+/// the reply is text.
+fn called_tool(
+    tools: Vec<crate::request::Tool>,
+    choice: Option<ToolChoice>,
+) -> Result<Option<String>, ApiError> {
+    let mut names = tools.into_iter().filter_map(|tool| Some(tool.function?.name));
+    match choice {
+        None | Some(ToolChoice::None) => Ok(None),
+        Some(ToolChoice::Any) => Ok(names.next()),
+        Some(ToolChoice::Function(wanted)) => {
+            let missing = || ApiError::bad_request(format!("no tool is called `{wanted}`"));
+            names.find(|name| *name == wanted).map(Some).ok_or_else(missing)
+        }
+    }
+}
+
+fn name(rid: Option<Rid<'_>>) -> Option<String> {
+    rid.and_then(|rid| rid.0).map(Cow::into_owned)
+}

@@ -1,0 +1,194 @@
+//! The real download code against a small hub on loopback.
+
+#![expect(clippy::unwrap_used, reason = "a helper that fails fails its test")]
+
+mod mirror;
+
+use mirror::{Answer, COMMIT, Mirror};
+use servebench_tokens::{Hub, HubConfig, RepoKind, Tokenizer, TokensError};
+use std::error::Error as _;
+use std::sync::{Arc, Mutex};
+
+const REPO: &str = "org/model";
+const TINY: &str = r#"{"version": "1.0", "added_tokens": [],
+    "model": {"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": ["a b"]}}"#;
+
+fn hub(mirror: &Mirror, cache: &tempfile::TempDir) -> Hub {
+    let config = HubConfig { endpoint: mirror.endpoint(), ..HubConfig::new(cache.path()) };
+    Hub::new(config)
+}
+
+fn offline(cache: &tempfile::TempDir) -> Hub {
+    Hub::new(HubConfig { offline: true, ..HubConfig::new(cache.path()) })
+}
+
+fn cache() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn a_tokenizer_is_downloaded_once_into_pythons_layout() {
+    let mirror = Mirror::start(vec![("org/model", "tokenizer.json", Answer::file(TINY))]);
+    let cache = cache();
+    let first = Tokenizer::load(REPO, &hub(&mirror, &cache)).unwrap();
+    assert_eq!(first.encode("aab", false).unwrap(), [0, 2]);
+    let root = cache.path().join("models--org--model");
+    assert_eq!(std::fs::read_to_string(root.join("refs/main")).unwrap(), COMMIT);
+    let snapshot = root.join("snapshots").join(COMMIT).join("tokenizer.json");
+    let blob = snapshot.canonicalize().unwrap();
+    assert_eq!(blob.parent().unwrap(), root.join("blobs").canonicalize().unwrap());
+    assert!(root.join(".no_exist").join(COMMIT).join("tokenizer_config.json").exists());
+
+    // Neither what is there nor what is known not to be there is asked for again.
+    let asked = mirror.requests();
+    Tokenizer::load(REPO, &hub(&mirror, &cache)).unwrap();
+    assert_eq!(mirror.requests(), asked);
+    Tokenizer::load(REPO, &offline(&cache)).unwrap();
+}
+
+#[test]
+fn a_cache_that_python_filled_is_used() {
+    let cache = cache();
+    let root = cache.path().join("models--org--model");
+    let snapshot = root.join("snapshots").join(COMMIT);
+    std::fs::create_dir_all(&snapshot).unwrap();
+    std::fs::create_dir_all(root.join("refs")).unwrap();
+    std::fs::write(root.join("refs/main"), COMMIT).unwrap();
+    std::fs::write(snapshot.join("tokenizer.json"), TINY).unwrap();
+    std::fs::write(snapshot.join("tokenizer_config.json"), r#"{"bos_token": "a"}"#).unwrap();
+    let tokenizer = Tokenizer::load(REPO, &offline(&cache)).unwrap();
+    assert_eq!(tokenizer.bos_token(), Some("a"));
+    // The files may lie in a full cache while the hub cannot be reached.
+    let nowhere = HubConfig { endpoint: mirror::nobody(), ..HubConfig::new(cache.path()) };
+    Tokenizer::load(REPO, &Hub::new(nowhere)).unwrap().chat_template().unwrap_err();
+}
+
+#[test]
+fn offline_without_the_file_says_what_to_do() {
+    let cache = cache();
+    let error = Tokenizer::load(REPO, &offline(&cache)).unwrap_err();
+    let text = error.to_string();
+    assert!(matches!(error, TokensError::Offline { .. }));
+    for part in ["tokenizer.json", REPO, cache.path().to_str().unwrap(), "HF_HUB_OFFLINE"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn an_unreachable_hub_says_where_it_looked() {
+    let cache = cache();
+    let endpoint = mirror::nobody();
+    let config = HubConfig { endpoint: endpoint.clone(), ..HubConfig::new(cache.path()) };
+    let error = Tokenizer::load(REPO, &Hub::new(config)).unwrap_err();
+    let text = error.to_string();
+    for part in ["tokenizer.json", &endpoint, cache.path().to_str().unwrap()] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(error.source().is_some());
+}
+
+#[test]
+fn a_model_without_a_fast_tokenizer_is_refused() {
+    let mirror = Mirror::start(vec![]);
+    let error = Tokenizer::load(REPO, &hub(&mirror, &cache())).unwrap_err();
+    assert!(matches!(error, TokensError::NotFast { .. }), "{error}");
+    assert!(error.to_string().contains(REPO));
+}
+
+#[test]
+fn a_gated_model_points_at_the_token() {
+    for status in [401, 403] {
+        let mirror = Mirror::start(vec![("org/model", "tokenizer.json", Answer::Status(status))]);
+        let error = Tokenizer::load(REPO, &hub(&mirror, &cache())).unwrap_err();
+        assert!(matches!(error, TokensError::Denied { .. }), "{error}");
+        assert!(error.to_string().contains("HF_TOKEN"), "{error}");
+    }
+}
+
+#[test]
+fn the_token_is_sent_to_the_hub() {
+    let mirror = Mirror::start(vec![("org/model", "tokenizer.json", Answer::file(TINY))]);
+    let config = HubConfig {
+        endpoint: mirror.endpoint(),
+        token: Some("hf_secret".to_owned()),
+        ..HubConfig::new(cache().path())
+    };
+    Tokenizer::load(REPO, &Hub::new(config)).unwrap();
+    assert!(mirror.heads().iter().all(|head| head.contains("Bearer hf_secret")));
+}
+
+#[test]
+fn redirects_are_followed() {
+    let mirror = Mirror::start(vec![
+        ("org/model", "tokenizer.json", Answer::Redirect("/elsewhere/resolve/main/real.json")),
+        ("elsewhere", "real.json", Answer::file(TINY)),
+    ]);
+    let tokenizer = Tokenizer::load(REPO, &hub(&mirror, &cache())).unwrap();
+    assert_eq!(tokenizer.vocab_size(), 3);
+}
+
+#[test]
+fn a_download_that_breaks_off_is_resumed_by_the_next() {
+    let mirror = Mirror::start(vec![("org/model", "tokenizer.json", Answer::cut(TINY, 40, true))]);
+    let cache = cache();
+    let error = Tokenizer::load(REPO, &hub(&mirror, &cache)).unwrap_err();
+    assert!(matches!(error, TokensError::Download { .. }), "{error}");
+    mirror.put("org/model", "tokenizer.json", Answer::file(TINY));
+    Tokenizer::load(REPO, &hub(&mirror, &cache)).unwrap();
+    let resumed = mirror.heads().iter().any(|head| head.contains("bytes=40-"));
+    assert!(resumed, "{:?}", mirror.heads());
+}
+
+#[test]
+fn a_short_file_never_stays_in_the_cache() {
+    // No length is sent, so that only the size announced before tells.
+    let mirror = Mirror::start(vec![("org/model", "tokenizer.json", Answer::cut(TINY, 40, false))]);
+    let cache = cache();
+    let error = hub(&mirror, &cache).fetch(RepoKind::Model, REPO, "tokenizer.json").unwrap_err();
+    let TokensError::Truncated { got, want, .. } = error else { panic!("{error}") };
+    assert_eq!((got, want), (40, TINY.len() as u64));
+    assert_eq!(hub(&mirror, &cache).cached(RepoKind::Model, REPO, "tokenizer.json"), None);
+    mirror.put("org/model", "tokenizer.json", Answer::file(TINY));
+    Tokenizer::load(REPO, &hub(&mirror, &cache)).unwrap();
+}
+
+#[test]
+fn leftovers_that_do_not_fit_are_thrown_away() {
+    let mirror = Mirror::start(vec![("org/model", "tokenizer.json", Answer::file(TINY))]);
+    let cache = cache();
+    let blobs = cache.path().join("models--org--model/blobs");
+    std::fs::create_dir_all(&blobs).unwrap();
+    let too_long = "x".repeat(TINY.len() + 1);
+    std::fs::write(blobs.join(format!("{}.part", mirror::etag(TINY))), too_long).unwrap();
+    Tokenizer::load(REPO, &hub(&mirror, &cache)).unwrap();
+}
+
+#[test]
+fn senseless_answers_are_errors() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}",
+        "HTTP/1.1 302 Found\r\netag: \"a\"\r\nx-repo-commit: b\r\ncontent-length: 0\r\n\r\n",
+        "HTTP/1.1 500 Broken\r\ncontent-length: 0\r\n\r\n",
+        "nonsense\r\n\r\n",
+        "",
+    ] {
+        let mirror =
+            Mirror::start(vec![("org/model", "tokenizer.json", Answer::Raw(answer.to_owned()))]);
+        let error = Tokenizer::load(REPO, &hub(&mirror, &cache())).unwrap_err();
+        assert!(matches!(error, TokensError::Download { .. }), "{answer}: {error}");
+    }
+}
+
+#[test]
+fn datasets_have_their_own_place_and_progress_is_reported() {
+    let mirror = Mirror::start(vec![("datasets/org/data", "rows.json", Answer::file("[1, 2]"))]);
+    let cache = cache();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let hub = hub(&mirror, &cache).with_progress(move |at| sink.lock().unwrap().push(at.clone()));
+    let path = hub.fetch(RepoKind::Dataset, "org/data", "rows.json").unwrap();
+    assert!(path.starts_with(cache.path().join("datasets--org--data")));
+    assert_eq!(std::fs::read_to_string(path).unwrap(), "[1, 2]");
+    let last = seen.lock().unwrap().last().cloned().unwrap();
+    assert_eq!((last.file.as_str(), last.bytes, last.total), ("rows.json", 6, 6));
+}
