@@ -68,3 +68,11 @@ proptest! {
         fuzzing::chat_frames(&bytes);
     }
 }
+
+#[test]
+fn a_line_end_cut_in_two_is_one_line_end() {
+    for seed in 0..=255 {
+        run(fuzzing::sse, seed, b"{\r\n\"a\":1\r\n}\r\n");
+        run(fuzzing::sse, seed, b"data: {\r\ndata: \"a\":1}\r\n\r\ndata: 2\r\r\n\n");
+    }
+}

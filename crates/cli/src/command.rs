@@ -31,13 +31,20 @@ pub fn parse<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    let command = A::command();
+    // A negative number is a value, and the flag it was given to says why it is wrong.
+    let negative = |arg: clap::Arg| match arg.get_action() {
+        clap::ArgAction::Set | clap::ArgAction::Append => arg.allow_negative_numbers(true),
+        _ => arg,
+    };
+    let command = A::command().mut_args(negative);
     let name = command.get_name().to_owned();
     let known: Vec<String> =
         command.get_arguments().filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect();
     let ours: Vec<&str> = known.iter().map(String::as_str).chain(["--version"]).collect();
     let plain = plain_arguments(arguments, SGLANG_FLAGS, &ours)?;
-    match A::try_parse_from(std::iter::once(OsString::from(&name)).chain(plain)) {
+    let words = std::iter::once(OsString::from(&name)).chain(plain);
+    let parsed = command.try_get_matches_from(words);
+    match parsed.and_then(|matches| A::from_arg_matches(&matches)) {
         Ok(args) => Ok(Some(args)),
         Err(error) if !error.use_stderr() => {
             io.print(error.render().to_string().trim_end())

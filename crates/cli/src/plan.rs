@@ -210,6 +210,8 @@ struct Defaults {
     input_len: u32,
     output_len: u32,
     range_ratio: f64,
+    /// The built-in tokenizer turns ids above 127 into other texts; its prompts are made exact.
+    exact_lengths: bool,
 }
 
 impl Defaults {
@@ -219,6 +221,7 @@ impl Defaults {
         input_len: 1024,
         output_len: 1024,
         range_ratio: 0.0,
+        exact_lengths: false,
     };
     const SIMULATED: Self = Self {
         dataset: "random-ids",
@@ -226,6 +229,7 @@ impl Defaults {
         input_len: 128,
         output_len: 64,
         range_ratio: 1.0,
+        exact_lengths: true,
     };
 }
 
@@ -241,7 +245,8 @@ impl Plan {
         let backend = target.backend.unwrap_or(BackendKind::Sglang);
         let mut warnings = Vec::new();
 
-        let dataset = dataset_plan(dataset, backend, &defaults)?;
+        let built_in = own.simulate && target.tokenizer.is_none();
+        let dataset = dataset_plan(dataset, backend, &defaults, built_in)?;
         let load = load_plan(load, own.workers, backend, environment)?;
         if report.print_requests && backend != BackendKind::SglangOaiChat {
             return Err(Failure::usage("--print-requests works with --backend sglang-oai-chat"));
@@ -372,6 +377,7 @@ fn dataset_plan(
     args: DatasetArgs,
     backend: BackendKind,
     defaults: &Defaults,
+    built_in: bool,
 ) -> Result<DatasetPlan, Failure> {
     let name = args.dataset_name.unwrap_or_else(|| defaults.dataset.to_owned());
     let random = name.starts_with("random");
@@ -421,7 +427,7 @@ fn dataset_plan(
         prompt_suffix: args.prompt_suffix.unwrap_or_default(),
         apply_chat_template: args.apply_chat_template,
         tokenize_prompt: args.tokenize_prompt,
-        exact_lengths: args.exact_lengths,
+        exact_lengths: args.exact_lengths || (random && built_in && defaults.exact_lengths),
     })
 }
 

@@ -125,10 +125,9 @@ impl<K: Connect> Caller<K> {
             url: url.to_owned(),
             reason,
         };
-        let mut connection =
-            Connection::open(&self.connect, &NoClock).await.map_err(|source| {
-                CallError::Connect { method: method.clone(), url: url.to_owned(), source }
-            })?;
+        let mut connection = Connection::open(&self.connect, &NoClock).await.map_err(|source| {
+            CallError::Connect { method: method.clone(), url: url.to_owned(), source }
+        })?;
         let headers = match body {
             Some(_) => self.target.headers_for_json(),
             None => self.target.headers().clone(),

@@ -58,9 +58,7 @@ impl Target {
 
     pub(crate) fn headers_for_json(&self) -> HeaderMap {
         let mut headers = self.headers.clone();
-        headers
-            .entry(header::CONTENT_TYPE)
-            .or_insert(HeaderValue::from_static("application/json"));
+        headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         headers
     }
 }

@@ -304,7 +304,10 @@ fn silence_and_overlong_replies_time_out() {
 
         let start = Instant::now();
         let reply = send(&backend).await;
-        assert_eq!((reply.failure.unwrap().kind, start.elapsed()), (FailureKind::Timeout, ms(2500)));
+        assert_eq!(
+            (reply.failure.unwrap().kind, start.elapsed()),
+            (FailureKind::Timeout, ms(2500))
+        );
         assert_eq!(reply.chunks.len(), 4);
     });
 }

@@ -43,7 +43,7 @@ pub struct DatasetArgs {
     ///
     /// 1.0 makes every length the asked one. The default draws from 1 to the asked length: half of
     /// it on average.
-    #[arg(long, value_name = "RATIO", value_parser = values::ratio, allow_negative_numbers = true)]
+    #[arg(long, value_name = "RATIO", value_parser = values::ratio)]
     pub random_range_ratio: Option<f64>,
 
     /// Text appended to every prompt (sharegpt, custom)

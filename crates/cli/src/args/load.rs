@@ -9,7 +9,7 @@ use serde::Serialize;
 #[command(next_help_heading = "Load")]
 pub struct LoadArgs {
     /// Requests per second, as a Poisson process; `inf` sends all at once [default: inf]
-    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "RATE")]
     pub request_rate: Option<String>,
 
     /// Most requests under way at once; the others wait in the client [default: no cap]
@@ -25,7 +25,7 @@ pub struct LoadArgs {
     pub flush_cache: bool,
 
     /// Seconds an SGLang server may take to become idle for the flush [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = values::positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = values::positive)]
     pub flush_cache_timeout: Option<f64>,
 
     /// LoRA adapters to choose from for each request
@@ -37,7 +37,7 @@ pub struct LoadArgs {
     pub lora_request_distribution: LoraDistribution,
 
     /// Base of the `skewed` distribution: adapter i has weight ALPHA^-i [default: 1.5]
-    #[arg(long, value_name = "ALPHA", allow_negative_numbers = true)]
+    #[arg(long, value_name = "ALPHA")]
     pub lora_zipf_alpha: Option<f64>,
 }
 

@@ -38,6 +38,6 @@ pub struct ReportArgs {
     pub tag: Option<String>,
 
     /// Smallest share of requests that must succeed; less is exit code 5 [default: any success]
-    #[arg(long, value_name = "RATIO", value_parser = values::ratio, allow_negative_numbers = true)]
+    #[arg(long, value_name = "RATIO", value_parser = values::ratio)]
     pub min_success_rate: Option<f64>,
 }

@@ -15,11 +15,11 @@ pub struct SamplingArgs {
     pub disable_ignore_eos: bool,
 
     /// Sampling temperature [default: 0.0]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     pub temperature: Option<f64>,
 
     /// Nucleus sampling; sent only when below 1 [default: 1.0]
-    #[arg(long, allow_negative_numbers = true)]
+    #[arg(long)]
     pub top_p: Option<f64>,
 
     /// Ask for log probabilities
@@ -31,11 +31,11 @@ pub struct SamplingArgs {
     pub top_logprobs_num: Option<u32>,
 
     /// Token ids whose log probabilities are wanted (native backends)
-    #[arg(long, num_args = 1.., value_name = "ID", allow_negative_numbers = true)]
+    #[arg(long, num_args = 1.., value_name = "ID")]
     pub token_ids_logprob: Vec<i64>,
 
     /// First prompt token with log probabilities; -1: none of the prompt (native) [default: -1]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N")]
     pub logprob_start_len: Option<i64>,
 
     /// Ask for the experts that tokens were routed to (native backends)
@@ -47,7 +47,7 @@ pub struct SamplingArgs {
     pub disable_include_usage: bool,
 
     /// Give a request up when its server is silent for this long [default: never]
-    #[arg(long, value_name = "SECONDS", value_parser = super::values::positive, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS", value_parser = super::values::positive)]
     pub idle_timeout: Option<f64>,
 
     /// Certificate authorities to trust for https, besides the usual ones (PEM)

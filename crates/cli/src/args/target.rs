@@ -29,7 +29,7 @@ pub struct TargetArgs {
     pub port: Option<u16>,
 
     /// Seconds to wait for the server to become ready; 0 skips the check [default: 60]
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    #[arg(long, value_name = "SECONDS")]
     pub ready_check_timeout_sec: Option<i64>,
 
     /// Model name or path; if left out, the first model the server offers
