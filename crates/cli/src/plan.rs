@@ -203,6 +203,9 @@ pub struct ReportPlan {
     pub min_success_rate: Option<f64>,
 }
 
+/// Requests above which a profile without an end is warned of.
+const LONG_PROFILE: usize = 100;
+
 /// Defaults of the Python tool, and what `--simulate` makes of them.
 struct Defaults {
     dataset: &'static str,
@@ -267,6 +270,15 @@ impl Plan {
                 "--top-logprobs-num does nothing without --return-logprob".into()
             });
         }
+        let profile = profile.profile.then(|| profile_plan(profile, environment));
+        let endless = profile.as_ref().is_some_and(|profile| profile.num_steps.is_none());
+        if endless && dataset.num_prompts > LONG_PROFILE {
+            warnings.push(format!(
+                "--profile traces all {} requests, which makes large files; --profile-num-steps \
+                 ends it earlier",
+                dataset.num_prompts
+            ));
+        }
         let top_p = sampling.top_p.unwrap_or(1.0);
         if !(top_p > 0.0 && top_p <= 1.0) {
             return Err(Failure::usage(format!("--top-p {top_p} is not above 0 and at most 1")));
@@ -316,7 +328,7 @@ impl Plan {
                 }),
                 insecure: sampling.insecure,
             },
-            profile: profile.profile.then(|| profile_plan(profile, environment)),
+            profile,
             report: ReportPlan {
                 output_file: report.output_file,
                 output_details: report.output_details,

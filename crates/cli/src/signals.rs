@@ -2,11 +2,15 @@
 
 use crate::{Code, Io};
 use servebench_run::Stop;
+use std::future::poll_fn;
 use std::io;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::SeqCst};
+use std::task::Poll;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::oneshot;
 
 /// How long requests under way may take after the first signal.
 const GRACE: Duration = Duration::from_secs(3);
@@ -15,9 +19,17 @@ const GRACE: Duration = Duration::from_secs(3);
 ///
 /// The first signal ends the measurement early: nothing more is sent, requests under way get a
 /// short grace, a complete result is written and marked. The second leaves at once, and so does the
-/// first while there is nothing measured yet.
-#[derive(Clone, Debug, Default)]
+/// first while there is nothing measured yet. The listener ends when this is dropped.
+#[derive(Debug)]
 pub(crate) struct Interrupts {
+    shared: Shared,
+    /// Dropped with the run, which tells the listener that it is over.
+    _run: oneshot::Sender<()>,
+}
+
+/// What the run and the listener both see.
+#[derive(Clone, Debug, Default)]
+struct Shared {
     /// The exit code that the first signal asks for, 0 before.
     code: Arc<AtomicU8>,
     measuring: Arc<AtomicBool>,
@@ -26,15 +38,22 @@ pub(crate) struct Interrupts {
 impl Interrupts {
     /// Listens from now on; without a listener the signals keep their usual effect.
     pub(crate) fn listen(stop: &Stop, io: &Io) -> io::Result<Self> {
-        let this = Self::default();
-        let (shared, stop, io) = (this.clone(), stop.clone(), io.clone());
+        let shared = Shared::default();
+        let (run, mut over) = oneshot::channel();
+        let this = Self { shared: shared.clone(), _run: run };
+        let (stop, io) = (stop.clone(), io.clone());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         std::thread::Builder::new().name("signals".into()).spawn(move || {
             runtime.block_on(async {
                 let interrupt = signal(SignalKind::interrupt());
                 let terminate = signal(SignalKind::terminate());
                 if let (Ok(interrupt), Ok(terminate)) = (interrupt, terminate) {
-                    shared.handle(interrupt, terminate, &stop, &io).await;
+                    let mut handled = pin!(shared.handle(interrupt, terminate, &stop, &io));
+                    poll_fn(|cx| match Pin::new(&mut over).poll(cx) {
+                        Poll::Ready(_) => Poll::Ready(()),
+                        Poll::Pending => handled.as_mut().poll(cx),
+                    })
+                    .await;
                 }
             });
         })?;
@@ -43,16 +62,18 @@ impl Interrupts {
 
     /// From now on there is something to lose.
     pub(crate) fn begin_measuring(&self) {
-        self.measuring.store(true, SeqCst);
+        self.shared.measuring.store(true, SeqCst);
     }
 
     /// The code to end with, if a signal came.
     pub(crate) fn code(&self) -> Option<Code> {
         [Code::Interrupted, Code::Terminated]
             .into_iter()
-            .find(|code| code.number() == self.code.load(SeqCst))
+            .find(|code| code.number() == self.shared.code.load(SeqCst))
     }
+}
 
+impl Shared {
     async fn handle(&self, mut interrupt: Signal, mut terminate: Signal, stop: &Stop, io: &Io) {
         let first = next(&mut interrupt, &mut terminate).await;
         if !self.measuring.load(SeqCst) {
@@ -74,8 +95,6 @@ impl Interrupts {
 }
 
 async fn next(interrupt: &mut Signal, terminate: &mut Signal) -> Code {
-    use std::future::poll_fn;
-    use std::task::Poll;
     poll_fn(|cx| {
         if interrupt.poll_recv(cx).is_ready() {
             return Poll::Ready(Code::Interrupted);

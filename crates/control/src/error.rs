@@ -31,7 +31,7 @@ pub enum ControlError {
         body: String,
     },
     /// The server does not offer the operation.
-    #[error("{operation}: {url} answered {status}; {hint}")]
+    #[error("{operation}: {url} answered {status}: {body}; {hint}")]
     Unsupported {
         /// What was wanted.
         operation: &'static str,
@@ -39,6 +39,8 @@ pub enum ControlError {
         url: String,
         /// 404, 405 or 501.
         status: u16,
+        /// What the server says.
+        body: String,
         /// What would offer it.
         hint: &'static str,
     },
@@ -75,7 +77,7 @@ impl ControlError {
         let (status, body) = (answer.status, answer.excerpt());
         match status {
             401 | 403 => Self::Unauthorized { url, status, body },
-            404 | 405 | 501 => Self::Unsupported { operation, url, status, hint },
+            404 | 405 | 501 => Self::Unsupported { operation, url, status, body, hint },
             _ => Self::Refused { operation, url, status, body },
         }
     }

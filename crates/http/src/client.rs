@@ -81,7 +81,7 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
     ) -> Self {
         let uri = target.uri(protocol.path());
         let mut headers = target.headers_for_json();
-        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream, */*"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
         Self { clock, connect, protocol, uri, headers, limits, pool: RefCell::default() }
     }
 

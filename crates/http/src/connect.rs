@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -34,6 +35,8 @@ pub struct TlsOptions {
 #[derive(Clone)]
 pub struct TcpConnect {
     addresses: Arc<[SocketAddr]>,
+    /// The address that answered last: `localhost` often has one that nobody listens on.
+    preferred: Arc<AtomicUsize>,
     #[cfg(feature = "tls")]
     tls: Option<(tokio_rustls::TlsConnector, rustls::pki_types::ServerName<'static>)>,
 }
@@ -47,7 +50,6 @@ impl Debug for TcpConnect {
 impl TcpConnect {
     /// Looks up the server's name: the only lookup of a run.
     pub async fn resolve(base: &BaseUrl, tls: &TlsOptions) -> io::Result<Self> {
-        // 0.0.0.0 is what servers listen on and what the Python tools connect to by default.
         let addresses: Arc<[SocketAddr]> =
             tokio::net::lookup_host((base.host(), base.port())).await?.collect();
         if addresses.is_empty() {
@@ -56,8 +58,9 @@ impl TcpConnect {
                 format!("no address for `{}`", base.host()),
             ));
         }
+        let preferred = Arc::default();
         #[cfg(feature = "tls")]
-        return Ok(Self { addresses, tls: crate::tls::connector(base, tls)? });
+        return Ok(Self { addresses, preferred, tls: crate::tls::connector(base, tls)? });
         #[cfg(not(feature = "tls"))]
         {
             let _ = tls;
@@ -67,15 +70,18 @@ impl TcpConnect {
                     "built without the `tls` feature: https is not spoken",
                 ));
             }
-            Ok(Self { addresses })
+            Ok(Self { addresses, preferred })
         }
     }
 
     async fn tcp(&self) -> io::Result<TcpStream> {
         let mut last = None;
-        for &address in &*self.addresses {
-            match TcpStream::connect(address).await {
+        let first = self.preferred.load(Relaxed);
+        let count = self.addresses.len();
+        for index in (0..count).map(|offset| (first + offset) % count) {
+            match TcpStream::connect(self.addresses[index]).await {
                 Ok(stream) => {
+                    self.preferred.store(index, Relaxed);
                     stream.set_nodelay(true)?;
                     return Ok(stream);
                 }

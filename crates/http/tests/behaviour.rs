@@ -1,4 +1,5 @@
 //! The HTTP engine against a scripted peer, over in-memory connections and in virtual time.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use bytes::Bytes;
 use servebench_core::{

@@ -1,11 +1,13 @@
 //! Workers and how they are started together.
 
-use crate::worker::{Shared, work};
+use crate::worker::{Share, Shared, work};
 use crate::{Job, Progress, RunError, Stop, TokioClock};
+use core_affinity::CoreId;
 use rustix::time::{ClockId, clock_gettime};
-use servebench_core::{Backend, Clock, Record, Stamp};
+use servebench_core::{Backend, Record, Stamp};
 use std::rc::Rc;
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, RwLock, mpsc};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 use tokio::task::LocalSet;
 
@@ -16,7 +18,7 @@ pub struct Finished {
     pub records: Vec<Record>,
     /// Requests that were never sent, since the run was told to end.
     pub unsent: usize,
-    /// When the last request was over.
+    /// When the last response ended.
     pub end: Stamp,
     /// Processor time that each worker's thread used from start to end. Empty when the run had no
     /// threads of its own.
@@ -24,10 +26,15 @@ pub struct Finished {
 }
 
 impl Finished {
-    fn new(mut records: Vec<Record>, planned: usize, end: Stamp) -> Self {
-        records.sort_unstable_by_key(|record| record.id);
-        let unsent = planned.saturating_sub(records.len());
-        Self { records, unsent, end, worker_cpu: Vec::new() }
+    fn new(shares: impl IntoIterator<Item = Share>, planned: usize) -> Self {
+        let mut this = Self::default();
+        for share in shares {
+            this.records.extend(share.records);
+            this.end = this.end.max(share.end);
+        }
+        this.records.sort_unstable_by_key(|record| record.id);
+        this.unsent = planned.saturating_sub(this.records.len());
+        this
     }
 }
 
@@ -49,64 +56,86 @@ where
     job.check()?;
     let cap = job.max_concurrency;
     let workers = workers.clamp(1, cap.unwrap_or(usize::MAX).min(job.requests.len().max(1)));
-    let clock = TokioClock::default();
-    let ready = Barrier::new(workers);
-    let shared = Shared::new(job.clone(), Arc::clone(progress), stop.clone());
     let cores = if workers > 1 { core_affinity::get_core_ids() } else { None }.unwrap_or_default();
+    let clock = TokioClock::default();
+    let team = Team {
+        shared: Shared::new(job.clone(), Arc::clone(progress), stop.clone()),
+        clock: clock.clone(),
+        make,
+        gate: RwLock::new(false),
+    };
     let results = std::thread::scope(|scope| {
+        // Workers wait at the gate until all are ready; they give up if it opens without a start.
+        let mut gate = team.gate.write().map_err(|_| RunError::gate())?;
+        let (ready, prepared) = mpsc::channel();
         let spawn = |index: usize| {
-            let (shared, clock, ready, make) = (shared.clone(), clock.clone(), &ready, &make);
-            let core = cores.get(index % cores.len().max(1)).copied();
             let share = |total: usize| total / workers + usize::from(index < total % workers);
-            let (slots, warm) = (cap.map(share), job.expected_in_flight().map(share));
-            std::thread::Builder::new().name(format!("worker-{index}")).spawn_scoped(
-                scope,
-                move || {
-                    if let Some(core) = core {
-                        core_affinity::set_for_current(core);
-                    }
-                    let runtime = tokio::runtime::Builder::new_current_thread()
-                        .enable_all()
-                        .build()
-                        .map_err(|error| error.to_string());
-                    let prepared = runtime.map(|runtime| {
-                        let backend = Rc::new(make(clock.clone()));
-                        runtime.block_on(backend.warm(warm.unwrap_or(0)));
-                        (runtime, backend)
-                    });
-                    // Reached by every worker, ready or not: the others must not wait for ever.
-                    if ready.wait().is_leader() {
-                        clock.start();
-                    }
-                    ready.wait();
-                    let (runtime, backend) = prepared?;
-                    let worker = work(shared, backend, clock.clone(), slots);
-                    let before = thread_cpu();
-                    let records = LocalSet::new().block_on(&runtime, worker);
-                    Ok((records, thread_cpu().saturating_sub(before)))
-                },
-            )
+            let seat = Seat {
+                slots: cap.map(share),
+                warm: job.expected_in_flight().map_or(0, share),
+                core: cores.get(index % cores.len().max(1)).copied(),
+                ready: ready.clone(),
+            };
+            let team = &team;
+            let thread = std::thread::Builder::new().name(format!("worker-{index}"));
+            thread.spawn_scoped(scope, move || team.work(seat))
         };
         let threads: Result<Vec<_>, _> = (0..workers).map(spawn).collect();
         let threads = threads.map_err(|error| RunError::Worker(error.to_string()))?;
-        threads
-            .into_iter()
-            .map(|thread| match thread.join() {
-                Ok(result) => result.map_err(RunError::Worker),
-                Err(_) => Err(RunError::Worker("a worker panicked".into())),
-            })
-            .collect::<Result<Vec<_>, _>>()
+        drop(ready);
+        // Ends when every worker has said that it is ready, or is gone.
+        for () in prepared {}
+        *gate = true;
+        clock.start();
+        drop(gate);
+        let join = |thread: ScopedJoinHandle<'_, _>| match thread.join() {
+            Ok(result) => result,
+            Err(_) => Err(RunError::Worker("a worker panicked".into())),
+        };
+        threads.into_iter().map(join).collect::<Result<Vec<_>, RunError>>()
     })?;
-    let end = clock.now();
-    let (records, worker_cpu): (Vec<_>, Vec<_>) = results.into_iter().unzip();
-    let records = records.into_iter().flatten().collect();
-    Ok(Finished { worker_cpu, ..Finished::new(records, job.requests.len(), end) })
+    let (shares, worker_cpu): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    Ok(Finished { worker_cpu, ..Finished::new(shares, job.requests.len()) })
 }
 
-/// Processor time that this thread has used so far.
-fn thread_cpu() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    Duration::try_from(time).unwrap_or_default()
+/// What all workers have in common.
+struct Team<F> {
+    shared: Shared,
+    clock: TokioClock,
+    make: F,
+    /// True once the run has started.
+    gate: RwLock<bool>,
+}
+
+/// One worker's own part.
+struct Seat {
+    slots: Option<usize>,
+    warm: usize,
+    core: Option<CoreId>,
+    ready: mpsc::Sender<()>,
+}
+
+impl<B: Backend, F: Fn(TokioClock) -> B + Sync> Team<F> {
+    fn work(&self, seat: Seat) -> Result<(Share, Duration), RunError> {
+        if let Some(core) = seat.core {
+            core_affinity::set_for_current(core);
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| RunError::Worker(error.to_string()))?;
+        let backend = Rc::new((self.make)(self.clock.clone()));
+        runtime.block_on(backend.warm(seat.warm));
+        if seat.ready.send(()).is_err() {
+            return Err(RunError::gate());
+        }
+        drop(seat.ready);
+        if !*self.gate.read().map_err(|_| RunError::gate())? {
+            return Err(RunError::gate());
+        }
+        let before = thread_cpu();
+        let worker = work(self.shared.clone(), backend, self.clock.clone(), seat.slots);
+        let share = LocalSet::new().block_on(&runtime, worker);
+        Ok((share, thread_cpu().saturating_sub(before)))
+    }
 }
 
 /// Runs `job` on the caller's own runtime: for tests in virtual time, and for embedding.
@@ -122,9 +151,19 @@ pub async fn run_here<B: Backend>(
     job.check()?;
     let shared = Shared::new(job.clone(), Arc::clone(progress), stop.clone());
     let backend = Rc::new(backend);
-    backend.warm(job.expected_in_flight().unwrap_or(0)).await;
-    clock.start();
     let slots = job.max_concurrency;
-    let records = LocalSet::new().run_until(work(shared, backend, clock.clone(), slots)).await;
-    Ok(Finished::new(records, job.requests.len(), clock.now()))
+    // Inside the set from the start: a backend may spawn what serves its connections.
+    let tasks = LocalSet::new();
+    let share = tasks.run_until(async {
+        backend.warm(job.expected_in_flight().unwrap_or(0)).await;
+        clock.start();
+        work(shared, backend, clock, slots).await
+    });
+    Ok(Finished::new([share.await], job.requests.len()))
+}
+
+/// Processor time that this thread has used so far.
+fn thread_cpu() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
 }

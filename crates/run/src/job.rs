@@ -36,6 +36,12 @@ pub enum RunError {
     Worker(String),
 }
 
+impl RunError {
+    pub(crate) fn gate() -> Self {
+        Self::Worker("the workers could not be started together".into())
+    }
+}
+
 impl Job {
     /// Everything due at once.
     pub fn burst(requests: Vec<Request>) -> Self {

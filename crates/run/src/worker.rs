@@ -46,9 +46,9 @@ pub(crate) async fn work<B: Backend, C: Clock>(
     backend: Rc<B>,
     clock: C,
     slots: Option<usize>,
-) -> Vec<Record> {
-    let records = Rc::new(RefCell::new(Vec::new()));
-    let worker = Rc::new(Worker { shared, backend, clock, records: Rc::clone(&records) });
+) -> Share {
+    let share = Rc::new(RefCell::new(Share::default()));
+    let worker = Rc::new(Worker { shared, backend, clock, share: Rc::clone(&share) });
     let mut tasks = JoinSet::new();
     if let Some(slots) = slots {
         for _ in 0..slots {
@@ -76,14 +76,22 @@ pub(crate) async fn work<B: Backend, C: Clock>(
         }
     }
     while tasks.join_next().await.is_some() {}
-    records.take()
+    share.take()
 }
 
 struct Worker<B, C> {
     shared: Shared,
     backend: Rc<B>,
     clock: C,
-    records: Rc<RefCell<Vec<Record>>>,
+    share: Rc<RefCell<Share>>,
+}
+
+/// What one worker did.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    pub(crate) records: Vec<Record>,
+    /// When its last response ended.
+    pub(crate) end: Stamp,
 }
 
 impl<B: Backend, C: Clock> Worker<B, C> {
@@ -127,7 +135,15 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             reply.fail(failure);
         }
         self.shared.progress.finish(reply.failure.is_some());
-        self.records.borrow_mut().push(Record {
+        // The end of a response is what came last of it; what the backend tidied up after that is
+        // not part of it.
+        let end = match reply.failure {
+            None => reply.last_line.max(reply.last_token()),
+            Some(_) => None,
+        };
+        let mut share = self.share.borrow_mut();
+        share.end = share.end.max(end.unwrap_or_else(|| self.clock.now()));
+        share.records.push(Record {
             id: request.id,
             intended,
             dispatched,

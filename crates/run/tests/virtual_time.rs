@@ -1,4 +1,5 @@
 //! The load engine in virtual time: exact due times, exact caps, exact lateness.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use proptest::prelude::*;
 use servebench_core::{Backend, Clock, FailureKind, Record, Reply, Request, Stamp};

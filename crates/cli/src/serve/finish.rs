@@ -9,7 +9,7 @@ use crate::{Code, Failure, Io, Plan};
 use serde_json::{Map, Value, json};
 use servebench_backends::ItlRule as BackendItl;
 use servebench_control::accept_length;
-use servebench_core::Record;
+use servebench_core::{FailureKind, Record};
 use servebench_metrics::{Aggregates, ItlRule, Measured, Options, aggregate};
 use servebench_report::{Report, RequestRate, RunInfo, append_line, json_line, table};
 use servebench_tokens::Tokenizer;
@@ -55,7 +55,7 @@ impl Outcome<'_> {
             itl_rule,
             details: self.plan.report.output_details.then_some(&measured),
         };
-        let printed = io.print(table(&report));
+        let printed = io.print(table(&report).trim_end());
         say_failures(&report.aggregates, io);
         let line = json_line(&report);
         if let Err(error) = append_line(output, &line) {
@@ -84,7 +84,8 @@ impl Outcome<'_> {
         let extra = json!({
             "model": self.model.model,
             "served_model_name": self.model.served,
-            "num_prompts": self.plan.dataset.num_prompts,
+            // What there was to send: a file may have held fewer rows than were asked for.
+            "num_prompts": self.prepared.job.requests.len(),
             "seed": self.plan.dataset.seed,
             "cache_flushed": run.cache_flushed,
             "worker_cpu_share": run.finished.worker_cpu.iter().map(cpu).collect::<Vec<_>>(),
@@ -100,7 +101,7 @@ impl Outcome<'_> {
             started_at_unix: Some(run.started_at_unix),
             plan_sha256: Some(self.prepared.sha256.clone()),
             interrupted,
-            partial: interrupted,
+            partial: run.finished.unsent > 0 || run.finished.records.iter().any(is_cancelled),
             warmup_prompts: Some(self.prepared.warmup_prompts.into()),
             workers: Some(self.workers as u64),
             extra: match extra {
@@ -123,6 +124,10 @@ fn say_failures(aggregates: &Aggregates, io: &Io) {
         let (count, first, detail) = (tally.count, tally.first_id, &tally.first_detail);
         io.say(format_args!("  {count} x {kind}, the first is request {first}: {detail}"));
     }
+}
+
+fn is_cancelled(record: &Record) -> bool {
+    record.reply.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
 }
 
 /// What a result repeats of the command line.

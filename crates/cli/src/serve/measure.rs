@@ -11,6 +11,7 @@ use serde_json::Value;
 use servebench_control::ProfileRequest;
 use servebench_http::{HttpBackend, Limits};
 use servebench_run::{Finished, Job, Stop, TokioClock, run_on_threads};
+use std::path::{Component, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::runtime::Runtime;
@@ -50,7 +51,7 @@ pub(super) fn measure(
     io: &Io,
 ) -> Result<Measured, Failure> {
     let Phases { plan, prepared, server, .. } = phases;
-    phases.warm_up(stop, io)?;
+    phases.warm_up(runtime, stop, io)?;
     if let Some(timeout) = plan.load.flush {
         runtime.block_on(server.control.flush_cache(timeout)).map_err(|error| {
             Failure::new(Code::Server, error)
@@ -94,7 +95,7 @@ pub(super) fn measure(
 }
 
 impl Phases<'_> {
-    fn warm_up(&self, stop: &Stop, io: &Io) -> Result<(), Failure> {
+    fn warm_up(&self, runtime: &Runtime, stop: &Stop, io: &Io) -> Result<(), Failure> {
         let count = self.prepared.warmup.requests.len();
         if count == 0 {
             return Ok(());
@@ -106,10 +107,20 @@ impl Phases<'_> {
             && !warm.records.iter().any(servebench_core::Record::is_success)
         {
             let error = anyhow::anyhow!("the warm-up failed: {failure}");
-            return Err(Failure::new(Code::Server, error)
-                .hint("check --backend, --model and --base-url; --warmup-requests 0 skips it"));
+            let offered = runtime.block_on(self.offered_models(&warm)).unwrap_or_default();
+            return Err(Failure::new(Code::Server, error).hint(format!(
+                "check --backend, --model and --base-url{offered}; --warmup-requests 0 skips it"
+            )));
         }
         Ok(())
+    }
+
+    /// The models there are, where a status 404 says that the one asked for may not be one of them.
+    async fn offered_models(&self, warm: &Finished) -> Option<String> {
+        warm.records.iter().find(|record| record.reply.status == Some(404))?;
+        let models = self.server.control.models().await.ok()?;
+        let ids: Vec<&str> = models.iter().map(|model| model.id.as_str()).collect();
+        (!ids.is_empty()).then(|| format!("; the server offers {}", ids.join(", ")))
     }
 
     fn run(&self, job: &Job, stop: &Stop, io: &Io) -> Result<Finished, Failure> {
@@ -149,16 +160,24 @@ fn profile_request(profile: &ProfilePlan, now: f64) -> ProfileRequest {
         num_steps: profile.num_steps,
         profile_by_stage: profile.by_stage,
         profile_stages: (!profile.stages.is_empty()).then(|| profile.stages.clone()),
-        output_dir: Some(format!("{}/{now}", absolute(&profile.output_dir))),
+        output_dir: Some(format!("{}/{now:?}", absolute(&profile.output_dir))),
         profile_prefix: profile.prefix.clone(),
         start_step: profile.start_step,
     }
 }
 
-/// The folder as the Python tool would name it: absolute, from this machine's point of view.
+/// The folder as the Python tool would name it: absolute, from this machine's point of view, and
+/// without `..`, which a server on another machine could take elsewhere.
 fn absolute(folder: &str) -> String {
-    let path = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
-    path.to_string_lossy().trim_end_matches('/').to_owned()
+    let mut plain = PathBuf::new();
+    for part in std::path::absolute(folder).unwrap_or_else(|_| folder.into()).components() {
+        if part == Component::ParentDir {
+            plain.pop();
+        } else {
+            plain.push(part);
+        }
+    }
+    plain.to_string_lossy().trim_end_matches('/').to_owned()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a stopwatch around control calls, not the run's")]

@@ -74,9 +74,9 @@ impl<B: Backend> Backend for Announcing<B> {
             Some(failure) => format!("success=false error={:?}", failure.to_string()),
         };
         let end = format!(
-            " time_delta={took:.6} {outcome} chunks={} completion_tokens={:?}",
+            " time_delta={took:.6} {outcome} chunks={} completion_tokens={}",
             reply.chunks.len(),
-            reply.completion_tokens
+            reply.completion_tokens.map_or("null".into(), |tokens| tokens.to_string())
         );
         self.say(request, "request end", &end);
     }
