@@ -1,0 +1,10 @@
+//! Tests of bench-serving from outside: cases, command line, simulated runs, README.
+
+mod cases;
+mod command_line;
+mod documents;
+mod parity;
+mod prose;
+mod simulated;
+mod stack;
+mod support;

@@ -1,0 +1,12 @@
+//! The cases that are told in prose: scripted servers, and what the command must make of them.
+
+mod bench;
+mod control;
+mod data;
+mod failures;
+mod interrupts;
+mod load;
+mod network;
+mod output;
+mod peer;
+mod streams;
