@@ -42,6 +42,14 @@ pub fn parse<A: Parser + CommandFactory>(
         command.get_arguments().filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect();
     let ours: Vec<&str> = known.iter().map(String::as_str).chain(["--version"]).collect();
     let plain = plain_arguments(arguments, SGLANG_FLAGS, &ours)?;
+    let flag = |word: &OsString| word.to_str()?.split('=').next().map(str::to_owned);
+    let missing = |flag: &String| {
+        SGLANG_FLAGS.contains(&flag.as_str()) && !ours.contains(&flag.as_str()) && flag != "--help"
+    };
+    if let Some(flag) = plain.iter().filter_map(flag).find(missing) {
+        let message = format!("{flag} is a flag of sglang.bench_serving that is not built here yet");
+        return Err(Failure::usage(message).hint("--help lists what there is"));
+    }
     let words = std::iter::once(OsString::from(&name)).chain(plain);
     let parsed = command.try_get_matches_from(words);
     match parsed.and_then(|matches| A::from_arg_matches(&matches)) {

@@ -80,11 +80,11 @@ impl Shared {
             leave(first);
         }
         self.code.store(first.number(), SeqCst);
+        stop.drain();
         io.say(format_args!(
             "interrupted: no more requests are sent; those under way get {GRACE:?}. \
              Once more to leave at once"
         ));
-        stop.drain();
         let second = next(&mut interrupt, &mut terminate);
         if let Ok(code) = tokio::time::timeout(GRACE, second).await {
             leave(code);

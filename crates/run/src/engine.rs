@@ -1,5 +1,6 @@
 //! Workers and how they are started together.
 
+use crate::pacer::Pacer;
 use crate::worker::{Share, Shared, work};
 use crate::{Job, Progress, RunError, Stop, TokioClock};
 use core_affinity::CoreId;
@@ -132,7 +133,10 @@ impl<B: Backend, F: Fn(TokioClock) -> B + Sync> Team<F> {
             return Err(RunError::gate());
         }
         let before = thread_cpu();
-        let worker = work(self.shared.clone(), backend, self.clock.clone(), seat.slots);
+        let worker = async {
+            let (shared, clock) = (self.shared.clone(), self.clock.clone());
+            work(shared, backend, clock, Pacer::precise(), seat.slots).await
+        };
         let share = LocalSet::new().block_on(&runtime, worker);
         Ok((share, thread_cpu().saturating_sub(before)))
     }
@@ -157,7 +161,7 @@ pub async fn run_here<B: Backend>(
     let share = tasks.run_until(async {
         backend.warm(job.expected_in_flight().unwrap_or(0)).await;
         clock.start();
-        work(shared, backend, clock, slots).await
+        work(shared, backend, clock, Pacer::of_runtime(), slots).await
     });
     Ok(Finished::new([share.await], job.requests.len()))
 }

@@ -60,11 +60,15 @@ impl Job {
         Ok(())
     }
 
+    /// True when all requests are due at once, at the start.
+    pub(crate) fn is_burst(&self) -> bool {
+        self.schedule.last().is_none_or(|last| *last == Stamp(0))
+    }
+
     /// Requests that may be under way at once, where that is known beforehand: the cap, or all of
     /// a burst.
     pub fn expected_in_flight(&self) -> Option<usize> {
-        let burst = self.schedule.last().is_none_or(|last| *last == Stamp(0));
-        let uncapped = burst.then_some(self.requests.len());
+        let uncapped = self.is_burst().then_some(self.requests.len());
         match self.max_concurrency {
             Some(cap) => Some(cap.min(self.requests.len())),
             None => uncapped,

@@ -38,6 +38,7 @@
 mod clock;
 mod engine;
 mod job;
+mod pacer;
 mod progress;
 mod stop;
 mod worker;

@@ -1,5 +1,6 @@
 //! One worker: takes requests in plan order and keeps their records.
 
+use crate::pacer::Pacer;
 use crate::{Job, Progress, Stop};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
@@ -10,6 +11,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 /// What the workers of a run share.
@@ -17,13 +19,17 @@ use tokio::task::JoinSet;
 pub(crate) struct Shared {
     pub(crate) job: Job,
     pub(crate) next: Arc<AtomicUsize>,
+    /// The cap of a job whose requests are due at different times. Waiters are served in turn.
+    pub(crate) permits: Option<Arc<Semaphore>>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) stop: Stop,
 }
 
 impl Shared {
     pub(crate) fn new(job: Job, progress: Arc<Progress>, stop: Stop) -> Self {
-        Self { job, next: Arc::default(), progress, stop }
+        let cap = job.max_concurrency.filter(|_| !job.is_burst());
+        let permits = cap.map(|cap| Arc::new(Semaphore::new(cap.min(Semaphore::MAX_PERMITS))));
+        Self { job, next: Arc::default(), permits, progress, stop }
     }
 
     /// The next request of the plan: one counter for all workers, so that order is plan order.
@@ -38,39 +44,45 @@ impl Shared {
 
 /// Runs this worker's share of the job. Must be polled inside a `LocalSet`.
 ///
-/// With a cap, `slots` tasks each take the next request of the plan as soon as they are free, wait
-/// until it is due and send it: the cap is exact and first come is first served. Without a cap one
-/// pacer waits for each due time and starts a task for it.
+/// When all requests are due at once and there is a cap, `slots` tasks each send the next request of
+/// the plan as soon as they are free. Otherwise a pacer takes the next request, waits until it is
+/// due, then for a permit if there is a cap, and starts a task for it. Either way the cap is exact
+/// over all workers, and first come is first served.
 pub(crate) async fn work<B: Backend, C: Clock>(
     shared: Shared,
     backend: Rc<B>,
     clock: C,
+    pacer: Pacer,
     slots: Option<usize>,
 ) -> Share {
     let share = Rc::new(RefCell::new(Share::default()));
+    let slots = slots.filter(|_| shared.job.is_burst());
     let worker = Rc::new(Worker { shared, backend, clock, share: Rc::clone(&share) });
     let mut tasks = JoinSet::new();
     if let Some(slots) = slots {
         for _ in 0..slots {
             let worker = Rc::clone(&worker);
             tasks.spawn_local(async move {
-                let mut free_since = Stamp(0);
+                let mut on_time = true;
                 while let Some(index) = worker.shared.take() {
-                    if !worker.wait(index).await {
-                        break;
-                    }
-                    worker.send(index, free_since).await;
-                    free_since = worker.clock.now();
+                    worker.send(index, on_time).await;
+                    on_time = false;
                 }
             });
         }
     } else {
+        // Since when the pacer has been free to wait for the next due time.
+        let mut free = Stamp(0);
         while let Some(index) = worker.shared.take() {
-            if !worker.wait(index).await {
-                break;
-            }
+            let due = worker.shared.job.schedule[index];
+            let Some(turn) = worker.turn(&pacer, due).await else { break };
+            let on_time = free <= due && !turn.waited;
+            free = worker.clock.now();
             let worker = Rc::clone(&worker);
-            tasks.spawn_local(async move { worker.send(index, Stamp(0)).await });
+            tasks.spawn_local(async move {
+                worker.send(index, on_time).await;
+                drop(turn.permit);
+            });
             // Finished tasks are let go as the run goes on.
             while tasks.try_join_next().is_some() {}
         }
@@ -94,27 +106,43 @@ pub(crate) struct Share {
     pub(crate) end: Stamp,
 }
 
+/// A request's turn to be sent.
+struct Turn {
+    /// Its part of the cap, if there is one.
+    permit: Option<OwnedSemaphorePermit>,
+    /// Whether it had to wait for that.
+    waited: bool,
+}
+
 impl<B: Backend, C: Clock> Worker<B, C> {
-    /// Waits until request `index` is due; false when the run ends before.
-    async fn wait(&self, index: usize) -> bool {
-        let intended = self.shared.job.schedule[index];
-        if self.clock.now() >= intended {
-            return true;
+    /// Waits until `due`, then for a permit; `None` when the run ends before.
+    async fn turn(&self, pacer: &Pacer, due: Stamp) -> Option<Turn> {
+        let turn = async {
+            pacer.wait(&self.clock, due).await;
+            let Some(permits) = &self.shared.permits else {
+                return Some(Turn { permit: None, waited: false });
+            };
+            if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
+                return Some(Turn { permit: Some(permit), waited: false });
+            }
+            let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+            Some(Turn { permit: Some(permit), waited: true })
+        };
+        match select(pin!(turn), pin!(self.shared.stop.drained())).await {
+            Either::Left((turn, _)) => turn,
+            Either::Right(_) => None,
         }
-        let stop = self.shared.stop.drained();
-        let due = self.clock.sleep_until(intended);
-        matches!(select(pin!(due), pin!(stop)).await, Either::Left(_))
     }
 
-    /// Sends request `index` through a slot that has been free since `free_since`.
-    async fn send(&self, index: usize, free_since: Stamp) {
+    /// Sends request `index`; `on_time` if nothing but its due time was waited for.
+    async fn send(&self, index: usize, on_time: bool) {
         let job = &self.shared.job;
         let request = &job.requests[index];
         let mut reply = Reply { keep_pieces: job.keep_pieces, ..Reply::default() };
         let intended = job.schedule[index];
         let dispatched = self.clock.now();
-        // Without a free slot the wait is the cap's doing, not the timer's.
-        let lateness = (free_since <= intended).then(|| dispatched.since(intended));
+        // Without a free slot the wait is the cap's doing, not the client's.
+        let lateness = on_time.then(|| dispatched.since(intended));
         self.shared.progress.send();
         let sending = AssertUnwindSafe(self.backend.send(request, &mut reply)).catch_unwind();
         let outcome = match select(pin!(sending), pin!(self.shared.stop.aborted())).await {

@@ -39,7 +39,6 @@ fn the_wait_for_a_slot_is_reported() {
     assert!(value("queue_wait_mean_ms") >= 60.0, "seven requests waited for 30 ms each: {line}");
     let sum = value("mean_e2e_latency_ms") + value("queue_wait_mean_ms");
     assert!((value("mean_e2e_intended_ms") - sum).abs() < 1e-6, "{line}");
-    assert!(value("mean_e2e_latency_ms") < value("queue_wait_max_ms"), "{line}");
     assert!(value("achieved_request_rate") < 40.0, "{line}");
     assert!(value("concurrency") <= 1.0 + 1e-9, "the wait is no work of the server's: {line}");
     assert!(ended.out.contains("Mean queue wait (ms):"), "{}", ended.out);

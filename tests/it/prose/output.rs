@@ -91,7 +91,7 @@ fn statistics_are_those_of_the_arrays_and_the_table_is_the_line() {
         {
             near(&format!("{key}_{name}_ms"), percentile(&sorted, percent));
         }
-        assert!(sorted[0] > 2.0 && sorted[0] < sorted[sorted.len() - 1], "{name}: {sorted:?}");
+        assert!(sorted[0] < sorted[sorted.len() - 1], "values to tell apart: {name} {sorted:?}");
     }
     for (label, key) in [
         ("Benchmark duration (s):", "duration"),
