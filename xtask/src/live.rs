@@ -5,6 +5,7 @@ use crate::{shell, smoke};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use servebench_report::Presence;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -23,6 +24,34 @@ pub(crate) struct Arguments {
     /// Requests for each backend
     #[arg(long, default_value_t = 32)]
     num_prompts: u32,
+    /// A file in ShareGPT format to take prompts from, in place of random ids
+    #[arg(long, value_name = "FILE")]
+    sharegpt: Option<PathBuf>,
+}
+
+impl Arguments {
+    /// What is sent, always with the same number of output tokens.
+    fn dataset(&self) -> Result<Vec<OsString>> {
+        let output = OUTPUT_LEN.to_string();
+        let words: Vec<&str> = match &self.sharegpt {
+            Some(_) => vec!["sharegpt", "--sharegpt-output-len", &output],
+            None => vec![
+                "random-ids",
+                "--random-input-len",
+                "32",
+                "--random-output-len",
+                &output,
+                "--random-range-ratio",
+                "1.0",
+            ],
+        };
+        let mut words: Vec<OsString> = words.into_iter().map(OsString::from).collect();
+        if let Some(file) = &self.sharegpt {
+            // The program runs in a folder of its own.
+            words.extend(["--dataset-path".into(), fs::canonicalize(file)?.into()]);
+        }
+        Ok(words)
+    }
 }
 
 #[derive(clap::ValueEnum, Clone, Copy, Debug)]
@@ -101,8 +130,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             .args(["--backend", backend, "--base-url", &server.base_url(), "--model", "tiny"])
             .arg("--tokenizer")
             .arg(scripts.join("models/tiny-llama"))
-            .args(["--dataset-name", "random-ids", "--random-input-len", "32"])
-            .args(["--random-output-len", &OUTPUT_LEN.to_string(), "--random-range-ratio", "1.0"])
+            .arg("--dataset-name")
+            .args(arguments.dataset()?)
             .args(["--num-prompts", &arguments.num_prompts.to_string(), "--max-concurrency", "4"])
             .args(["--disable-tqdm", "--output-details", "--output-file"])
             .arg(folder.join("result.jsonl"))
