@@ -47,7 +47,8 @@ pub fn parse<A: Parser + CommandFactory>(
         SGLANG_FLAGS.contains(&flag.as_str()) && !ours.contains(&flag.as_str()) && flag != "--help"
     };
     if let Some(flag) = plain.iter().filter_map(flag).find(missing) {
-        let message = format!("{flag} is a flag of sglang.bench_serving that is not built here yet");
+        let message =
+            format!("{flag} is a flag of sglang.bench_serving that is not built here yet");
         return Err(Failure::usage(message).hint("--help lists what there is"));
     }
     let words = std::iter::once(OsString::from(&name)).chain(plain);

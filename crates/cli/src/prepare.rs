@@ -30,6 +30,8 @@ pub(crate) struct Prepared {
     /// What the warm-up sends: `row_0` or `separate`.
     pub(crate) warmup_prompts: &'static str,
     pub(crate) protocol: Arc<dyn Protocol>,
+    /// What the requests were made of.
+    pub(crate) samples: Vec<Sample>,
     /// SHA-256 over schedule and payloads.
     pub(crate) sha256: String,
 }
@@ -65,7 +67,7 @@ pub(crate) fn prepare(
         keep_pieces: keeps_pieces(plan),
     };
     let warmup = Job { max_concurrency, ..Job::burst(warmup) };
-    Ok(Prepared { job, warmup, warmup_prompts, protocol, sha256 })
+    Ok(Prepared { job, warmup, warmup_prompts, protocol, samples, sha256 })
 }
 
 /// Where upstream spreads a chunk's gap over the tokens of its text, the pieces must be known.

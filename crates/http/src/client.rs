@@ -258,7 +258,6 @@ impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
         let start = self.clock.now();
         let mut pooled = self.acquire().await;
         loop {
-            let reused = pooled.is_some();
             let connection = match pooled.take() {
                 Some(connection) => Some(connection),
                 None => self.open(start, reply).await,
@@ -278,16 +277,18 @@ impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
             };
             let now = meter.last_read();
             match outcome {
-                Outcome::NoAnswer(_) if reused && reply.reconnects == 0 => {
+                Outcome::NoAnswer(_) if connection.proven && reply.reconnects == 0 => {
                     reply.reconnects = 1;
                     continue;
                 }
                 Outcome::Complete(tail) => {
+                    connection.proven = true;
                     decoder.end(now, End::Complete, reply);
                     self.recycle(connection, tail).await;
                 }
                 Outcome::Refused(keep) => {
                     if keep {
+                        connection.proven = true;
                         self.pool.borrow_mut().put(connection);
                     }
                 }

@@ -28,6 +28,8 @@ pub(crate) struct Connection {
     /// `None` once the connection is over.
     driver: Option<Pin<Box<dyn Future<Output = hyper::Result<()>>>>>,
     pub(crate) meter: Rc<Meter>,
+    /// True once it has carried a whole exchange.
+    pub(crate) proven: bool,
 }
 
 impl Connection {
@@ -43,7 +45,7 @@ impl Connection {
             .handshake(io)
             .await
             .map_err(io::Error::other)?;
-        Ok(Self { sender, driver: Some(Box::pin(driver)), meter })
+        Ok(Self { sender, driver: Some(Box::pin(driver)), meter, proven: false })
     }
 
     fn drive(&mut self, cx: &mut Context<'_>) {

@@ -1,5 +1,6 @@
 //! The HTTP engine against a scripted peer, over in-memory connections and in virtual time.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+#![expect(clippy::disallowed_methods, reason = "this test's clock is tokio's own")]
 
 use bytes::Bytes;
 use servebench_core::{
@@ -19,7 +20,7 @@ use tokio::time::Instant;
 struct Lines;
 
 impl Protocol for Lines {
-    fn path(&self) -> &str {
+    fn path(&self) -> &'static str {
         "/lines"
     }
 
@@ -252,6 +253,14 @@ fn nothing_else_is_ever_sent_twice() {
         });
         let failure = send(&fresh).await.failure.unwrap();
         assert_eq!(failure.kind, FailureKind::Truncated);
+        assert_eq!(*opened.borrow(), 1);
+
+        // One that was opened beforehand and has carried nothing yet.
+        let (warmed, opened) = backend(Limits::default(), |_, mut peer| async move {
+            peer.request().await;
+        });
+        warmed.warm(1).await;
+        assert!(send(&warmed).await.failure.is_some());
         assert_eq!(*opened.borrow(), 1);
 
         // A reused one that dies after the first byte of an answer.

@@ -11,6 +11,8 @@ use servebench_core::{CountSource, Record, Stamp};
 pub struct Measured<'a> {
     /// What was recorded.
     pub record: &'a Record,
+    /// Tokens of the prompt by the client's tokenizer, for prompts whose length is only nominal.
+    pub prompt: Option<u64>,
     /// Tokens of the reply's text by the client's tokenizer, special tokens not added.
     pub retokenized: Option<u64>,
     /// Tokens of each chunk's text by the client's tokenizer, in order.
@@ -31,7 +33,7 @@ pub struct OutputCount {
 
 impl<'a> From<&'a Record> for Measured<'a> {
     fn from(record: &'a Record) -> Self {
-        Self { record, retokenized: None, piece_tokens: None }
+        Self { record, prompt: None, retokenized: None, piece_tokens: None }
     }
 }
 
@@ -55,9 +57,10 @@ impl<'a> Measured<'a> {
         u64::from(self.record.reply.completion_tokens.unwrap_or(self.record.output_len))
     }
 
-    /// Prompt tokens: the server's count, else the dataset's.
+    /// Prompt tokens: the server's count, else the tokenizer's, else the dataset's.
     pub fn prompt_tokens(&self) -> u64 {
-        u64::from(self.record.reply.prompt_tokens.unwrap_or(self.record.prompt_len))
+        let server = self.record.reply.prompt_tokens.map(u64::from);
+        server.or(self.prompt).unwrap_or(u64::from(self.record.prompt_len))
     }
 
     /// TTFT: `first token − dispatched`. `None` without a token.

@@ -105,7 +105,8 @@ fn several_tokens_per_chunk() {
 fn a_piece_that_is_no_token() {
     let record = record(&[(100, None), (160, None), (220, None)], 220, Some(4));
     let pieces = [1, 0, 2];
-    let one = Measured { retokenized: Some(3), piece_tokens: Some(&pieces), record: &record };
+    let one =
+        Measured { retokenized: Some(3), piece_tokens: Some(&pieces), ..Measured::from(&record) };
     let run = aggregate([one], &Options::default());
     let itl = run.itl.unwrap();
     assert_eq!((itl.count, mean_ms(run.itl)), (2, 60.0));
@@ -244,7 +245,7 @@ fn failures_give_no_samples_but_count_against_the_objectives() {
 fn output_is_counted_by_the_best_source_there_is() {
     let mut record = record(&[(10, None), (20, None)], 20, Some(7));
     let count = |record: &Record, retokenized| {
-        let count = Measured { record, retokenized, piece_tokens: None }.output_count();
+        let count = Measured { retokenized, ..Measured::from(record) }.output_count();
         (count.tokens, count.source)
     };
     assert_eq!(count(&record, Some(5)), (7, CountSource::Server));

@@ -216,6 +216,10 @@ impl Table {
                 self.milliseconds("P99 ITL per token (ms):", run.token_itl.map(|d| d.p99));
             }
         }
+        if run.cache.cached_tokens > 0 && !report.info.cache_report {
+            // A warm cache explains a TTFT that is too good.
+            self.number("Prompt tokens cached (%):", Some(run.cache.hit_rate_percent()));
+        }
         if let Some(connect) = run.connect {
             self.row("Connects inside requests:", connect.count);
             self.milliseconds("Mean connect time (ms):", Some(connect.mean));

@@ -147,16 +147,30 @@ fn our_own_rows_stand_last_and_only_when_they_matter() {
     late.reply.reconnects = 1;
     let records = [success(0, 0), late, broken(2)];
     let requests = measured(&records);
-    let info = RunInfo { interrupted: true, partial: true, simulated: true, ..info() };
-    let text = table(&report(&requests, &options(), info));
-    let (_, own) = text.split_once("Client").unwrap();
-    let labels: Vec<&str> =
-        own.lines().filter_map(|line| line.split_once(':')).map(|l| l.0).collect();
+    let paced = RunInfo {
+        request_rate: servebench_report::RequestRate::PerSecond(10.0),
+        interrupted: true,
+        partial: true,
+        simulated: true,
+        ..info()
+    };
+    let burst =
+        RunInfo { request_rate: servebench_report::RequestRate::default(), ..paced.clone() };
+    let text = table(&report(&requests, &options(), paced));
+    let labels = |text: &str| -> Vec<String> {
+        let (_, own) = text.split_once("Client").unwrap();
+        own.lines().filter_map(|line| Some(line.split_once(':')?.0.to_owned())).collect()
+    };
+    // When all are due at once, waiting for a slot is no news.
+    let silent = table(&report(&requests, &options(), burst));
+    assert!(!labels(&silent).iter().any(|label| label.contains("intended")), "{silent}");
+    let labels = labels(&text);
     assert_eq!(
         labels,
         [
             "Failed requests",
             "Failures (reset)",
+            "Requests sent per second",
             "Mean queue wait (ms)",
             "P99 queue wait (ms)",
             "Mean TTFT from intended (ms)",

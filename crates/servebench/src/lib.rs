@@ -21,7 +21,7 @@
 //! use servebench::run::{Job, Progress, Stop, run_on_threads};
 //! # use servebench_sim::{Sim, SimConfig};
 //! # let server = Sim::new(SimConfig::default()).spawn_in_thread()?;
-//! # let address = format!("http://{}", server.addr());
+//! # let address = format!("http://{}", server.addr);
 //!
 //! // What to send, and to whom.
 //! let options = GenerateOptions { model: "sim".into(), ..GenerateOptions::default() };

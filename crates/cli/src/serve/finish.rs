@@ -7,12 +7,14 @@ use crate::prepare::Prepared;
 use crate::signals::Interrupts;
 use crate::{Code, Failure, Io, Plan};
 use serde_json::{Map, Value, json};
-use servebench_backends::ItlRule as BackendItl;
+use servebench_backends::{Family, ItlRule as BackendItl};
 use servebench_control::accept_length;
 use servebench_core::{FailureKind, Record};
+use servebench_datasets::count_true_lengths;
 use servebench_metrics::{Aggregates, ItlRule, Measured, Options, aggregate};
 use servebench_report::{Report, RequestRate, RunInfo, append_line, json_line, table};
 use servebench_tokens::Tokenizer;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A run that is over, and what it was.
@@ -27,16 +29,17 @@ pub(super) struct Outcome<'a> {
 impl Outcome<'_> {
     /// Prints the table, writes the result line, and says how the command ends.
     pub(super) fn report(
-        self,
+        mut self,
         tokenizer: &Tokenizer,
         output: &Path,
         interrupts: &Interrupts,
         io: &Io,
     ) -> Result<Code, Failure> {
+        let profiler = self.measured.profiler.take();
         let run = &self.measured;
         let records = &run.finished.records;
         let info = self.info(interrupts);
-        let counts = Counts::of(records, tokenizer, info.server_accept_length);
+        let counts = Counts::of(&self, tokenizer, info.server_accept_length);
         let measured: Vec<Measured<'_>> = counts.join(records);
         let duration = run.finished.end.as_secs_f64();
         let itl_rule = match self.plan.backend.info().itl {
@@ -56,7 +59,7 @@ impl Outcome<'_> {
             details: self.plan.report.output_details.then_some(&measured),
         };
         let printed = io.print(table(&report).trim_end());
-        say_failures(&report.aggregates, io);
+        say_failures(records, io);
         let line = json_line(&report);
         if let Err(error) = append_line(output, &line) {
             // What was measured is not lost to a path problem.
@@ -68,8 +71,10 @@ impl Outcome<'_> {
         }
         printed.or_code(Code::Output)?;
         io.say(format_args!("result appended to {}", output.display()));
-        if let Some(failure) = self.measured.profile_failure {
-            return Err(failure.hint("the result was written; the server may still be profiling"));
+        if let Some(profiler) = profiler {
+            profiler.wait().map_err(|failure| {
+                failure.hint("the result was written; the server may still be profiling")
+            })?;
         }
         Ok(interrupts.code().unwrap_or_else(|| success_code(self.plan, &report.aggregates)))
     }
@@ -113,16 +118,29 @@ impl Outcome<'_> {
     }
 }
 
-/// Says each kind of failure with its count and its first example.
-fn say_failures(aggregates: &Aggregates, io: &Io) {
-    if aggregates.failed == 0 {
+/// Most lines that are said about failures.
+const FAILURE_LINES: usize = 10;
+
+/// Says what failed, the same words once, the most frequent first.
+fn say_failures(records: &[Record], io: &Io) {
+    let mut groups: BTreeMap<(FailureKind, &str), (usize, u64)> = BTreeMap::new();
+    for record in records {
+        if let Some(failure) = &record.reply.failure {
+            groups.entry((failure.kind, &failure.detail)).or_insert((0, record.id)).0 += 1;
+        }
+    }
+    if groups.is_empty() {
         return;
     }
-    let total = aggregates.completed + aggregates.failed;
-    io.say(format_args!("{} of {total} requests failed:", aggregates.failed));
-    for (kind, tally) in &aggregates.failures {
-        let (count, first, detail) = (tally.count, tally.first_id, &tally.first_detail);
+    let failed: usize = groups.values().map(|(count, _)| count).sum();
+    io.say(format_args!("{failed} of {} requests failed:", records.len()));
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
+    for ((kind, detail), (count, first)) in groups.iter().take(FAILURE_LINES) {
         io.say(format_args!("  {count} x {kind}, the first is request {first}: {detail}"));
+    }
+    if let Some(more) = groups.len().checked_sub(FAILURE_LINES).filter(|more| *more > 0) {
+        io.say(format_args!("  and {more} other messages; --output-details has them all"));
     }
 }
 
@@ -155,8 +173,11 @@ fn success_code(plan: &Plan, aggregates: &Aggregates) -> Code {
     if aggregates.completed > 0 && enough { Code::Done } else { Code::Requests }
 }
 
-/// What the client's tokenizer makes of the replies.
+/// What the client's tokenizer makes of prompts and replies.
 struct Counts {
+    /// Tokens of each prompt as a server sees it, where no server counted a text that may not have
+    /// the length asked for.
+    prompts: Option<Vec<u32>>,
     /// Tokens of each reply's text.
     texts: Option<Vec<u32>>,
     /// Tokens of each chunk's text, where they are needed.
@@ -164,7 +185,13 @@ struct Counts {
 }
 
 impl Counts {
-    fn of(records: &[Record], tokenizer: &Tokenizer, accept_length: Option<f64>) -> Self {
+    fn of(run: &Outcome<'_>, tokenizer: &Tokenizer, accept_length: Option<f64>) -> Self {
+        let records = &run.measured.finished.records;
+        let uncounted =
+            |record: &Record| record.is_success() && record.reply.prompt_tokens.is_none();
+        // A chat server adds what only its template knows; others add their special tokens.
+        let special = run.plan.backend.info().family != Family::Chat;
+        let prompts = records.iter().any(uncounted).then_some(&run.prepared.samples);
         let texts: Vec<&str> = records.iter().map(|record| record.reply.text.as_str()).collect();
         let speculative = accept_length.is_some_and(|length| length > 0.0);
         let pieces = |record: &Record| {
@@ -173,16 +200,21 @@ impl Counts {
                 .flatten()
         };
         Self {
+            prompts: prompts
+                .and_then(|samples| count_true_lengths(samples, tokenizer, special).ok()),
             texts: tokenizer.count_batch(&texts, false).ok(),
             pieces: records.iter().map(pieces).collect(),
         }
     }
 
     fn join<'a>(&'a self, records: &'a [Record]) -> Vec<Measured<'a>> {
-        let text = |index: usize| self.texts.as_ref().and_then(|texts| texts.get(index).copied());
+        let at = |counts: &Option<Vec<u32>>, index: usize| {
+            counts.as_ref().and_then(|counts| counts.get(index)).copied().map(u64::from)
+        };
         let join = |(index, record): (usize, &'a Record)| Measured {
             record,
-            retokenized: text(index).map(u64::from),
+            prompt: at(&self.prompts, record.id as usize),
+            retokenized: at(&self.texts, index),
             piece_tokens: self.pieces.get(index).and_then(Option::as_deref),
         };
         records.iter().enumerate().map(join).collect()

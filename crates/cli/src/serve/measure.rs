@@ -1,20 +1,22 @@
 //! The phases of a run: warm-up, flush, profile, measure, and what follows.
 
+use super::profiler::{self, Stopping};
 use super::requests::Announced;
 use super::server::Server;
 use super::ticker;
 use crate::exit::OrCode;
 use crate::prepare::Prepared;
 use crate::signals::Interrupts;
-use crate::{Code, Failure, Io, Plan, ProfilePlan};
+use crate::{Code, Failure, Io, Plan};
 use serde_json::Value;
-use servebench_control::ProfileRequest;
 use servebench_http::{HttpBackend, Limits};
 use servebench_run::{Finished, Job, Stop, TokioClock, run_on_threads};
-use std::path::{Component, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
+
+/// How long a result waits for the server's profiler.
+const PROFILER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the phases work with.
 pub(super) struct Phases<'a> {
@@ -36,11 +38,11 @@ pub(super) struct Measured {
     pub(super) server_info: Option<Value>,
     /// Whether the prefix cache was emptied before.
     pub(super) cache_flushed: bool,
-    /// Why the profiler did not stop, if it did not.
-    pub(super) profile_failure: Option<Failure>,
+    /// The profiler, on its way to a stop.
+    pub(super) profiler: Option<Stopping>,
 }
 
-/// Warm-up → flush → profile start → measure → profile stop → server info.
+/// Warm-up → flush → profile start → measure → profile stop (under way) → server info.
 ///
 /// Only *measure* is in the duration. Once it is over nothing that fails loses the result.
 pub(super) fn measure(
@@ -62,7 +64,7 @@ pub(super) fn measure(
     interrupts.begin_measuring();
     let started_at_unix = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
     if let Some(profile) = &plan.profile {
-        let request = profile_request(profile, started_at_unix);
+        let request = profiler::request(profile, started_at_unix);
         runtime.block_on(server.control.start_profile(&request)).map_err(|error| {
             Failure::new(Code::Server, error).hint("leave --profile out to measure without it")
         })?;
@@ -73,14 +75,14 @@ pub(super) fn measure(
     }
     let finished = phases.run(&prepared.job, stop, io);
     let over = now();
-    let profile_failure = plan.profile.as_ref().filter(|profile| profile.num_steps.is_none());
-    let profile_failure = profile_failure.and_then(|_| {
-        io.say("stopping the profiler; the server answers once its traces are written");
-        runtime
-            .block_on(server.control.stop_profile())
-            .map_err(|error| Failure::new(Code::Server, error))
-            .err()
-    });
+    // A profiler with a number of steps stops by itself.
+    let open_ended = plan.profile.as_ref().is_some_and(|profile| profile.num_steps.is_none());
+    let mut profiler = open_ended.then(|| Stopping::start(&server.control));
+    if let Some(profiler) = &mut profiler
+        && !profiler.wait_for(PROFILER_PATIENCE)
+    {
+        io.say("the profiler is still writing its traces; the result is written meanwhile");
+    }
     let finished = finished?;
     // Not every server has it, and a result without it is still a result.
     let server_info = runtime.block_on(server.control.server_info()).ok();
@@ -90,7 +92,7 @@ pub(super) fn measure(
         after_seconds: over.elapsed().as_secs_f64(),
         server_info,
         cache_flushed: plan.load.flush.is_some(),
-        profile_failure,
+        profiler,
     })
 }
 
@@ -152,32 +154,6 @@ impl Phases<'_> {
         let (connect, target) = (self.server.connect.clone(), &self.server.target);
         HttpBackend::new(clock, connect, target, protocol, limits)
     }
-}
-
-fn profile_request(profile: &ProfilePlan, now: f64) -> ProfileRequest {
-    ProfileRequest {
-        activities: profile.activities.clone(),
-        num_steps: profile.num_steps,
-        profile_by_stage: profile.by_stage,
-        profile_stages: (!profile.stages.is_empty()).then(|| profile.stages.clone()),
-        output_dir: Some(format!("{}/{now:?}", absolute(&profile.output_dir))),
-        profile_prefix: profile.prefix.clone(),
-        start_step: profile.start_step,
-    }
-}
-
-/// The folder as the Python tool would name it: absolute, from this machine's point of view, and
-/// without `..`, which a server on another machine could take elsewhere.
-fn absolute(folder: &str) -> String {
-    let mut plain = PathBuf::new();
-    for part in std::path::absolute(folder).unwrap_or_else(|_| folder.into()).components() {
-        if part == Component::ParentDir {
-            plain.pop();
-        } else {
-            plain.push(part);
-        }
-    }
-    plain.to_string_lossy().trim_end_matches('/').to_owned()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a stopwatch around control calls, not the run's")]

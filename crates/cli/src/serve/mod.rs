@@ -2,6 +2,7 @@
 
 mod finish;
 mod measure;
+mod profiler;
 mod requests;
 mod server;
 
