@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use servebench_arrival::Rate;
 use servebench_backends::{BackendKind, Family};
+use servebench_datasets::{DatasetName, DatasetOptions};
 use servebench_http::BaseUrl;
 use servebench_metrics::Slo;
 use std::path::PathBuf;
@@ -63,7 +64,9 @@ pub struct Plan {
     /// Fields merged into every body.
     pub extra_body: Map<String, Value>,
     /// What is sent.
-    pub dataset: DatasetPlan,
+    pub dataset: DatasetOptions,
+    /// Seed of all draws.
+    pub seed: u32,
     /// When it is sent.
     pub load: LoadPlan,
     /// What the server is asked to do with it.
@@ -77,37 +80,6 @@ pub struct Plan {
     pub warnings: Vec<String>,
 }
 
-/// What is sent.
-#[derive(Clone, Debug, Serialize)]
-pub struct DatasetPlan {
-    /// Name of the dataset.
-    pub name: String,
-    /// Its file, if given.
-    pub path: Option<PathBuf>,
-    /// Requests to send.
-    pub num_prompts: usize,
-    /// Seed of all draws.
-    pub seed: u32,
-    /// Longest prompt.
-    pub random_input_len: u32,
-    /// Longest output.
-    pub random_output_len: u32,
-    /// Shortest length as a share of the longest.
-    pub random_range_ratio: f64,
-    /// Fixed output length.
-    pub sharegpt_output_len: Option<u32>,
-    /// Longest prompt and output together.
-    pub sharegpt_context_len: Option<u32>,
-    /// Text appended to prompts.
-    pub prompt_suffix: String,
-    /// Whether prompts go through the chat template.
-    pub apply_chat_template: bool,
-    /// Whether ids are sent.
-    pub tokenize_prompt: bool,
-    /// Whether prompts are made exact.
-    pub exact_lengths: bool,
-}
-
 /// When requests are sent.
 #[derive(Clone, Debug, Serialize)]
 pub struct LoadPlan {
@@ -116,6 +88,8 @@ pub struct LoadPlan {
     pub request_rate: Rate,
     /// Most requests under way at once.
     pub max_concurrency: Option<usize>,
+    /// Open a connection for each request.
+    pub cold_connections: bool,
     /// Requests before the measured ones.
     pub warmup_requests: usize,
     /// How long the flush may take; `None`: no flush.
@@ -208,7 +182,7 @@ const LONG_PROFILE: usize = 100;
 
 /// Defaults of the Python tool, and what `--simulate` makes of them.
 struct Defaults {
-    dataset: &'static str,
+    dataset: DatasetName,
     num_prompts: usize,
     input_len: u32,
     output_len: u32,
@@ -219,7 +193,7 @@ struct Defaults {
 
 impl Defaults {
     const SERVER: Self = Self {
-        dataset: "sharegpt",
+        dataset: DatasetName::ShareGpt,
         num_prompts: 1000,
         input_len: 1024,
         output_len: 1024,
@@ -227,7 +201,7 @@ impl Defaults {
         exact_lengths: false,
     };
     const SIMULATED: Self = Self {
-        dataset: "random-ids",
+        dataset: DatasetName::RandomIds,
         num_prompts: 200,
         input_len: 128,
         output_len: 64,
@@ -248,8 +222,9 @@ impl Plan {
         let backend = target.backend.unwrap_or(BackendKind::Sglang);
         let mut warnings = Vec::new();
 
+        let seed = dataset.seed.unwrap_or(42);
         let built_in = own.simulate && target.tokenizer.is_none();
-        let dataset = dataset_plan(dataset, backend, &defaults, built_in)?;
+        let dataset = dataset_options(dataset, backend, &defaults, built_in)?;
         let load = load_plan(load, own.workers, backend, environment)?;
         if report.print_requests && backend != BackendKind::SglangOaiChat {
             return Err(Failure::usage("--print-requests works with --backend sglang-oai-chat"));
@@ -309,6 +284,7 @@ impl Plan {
                 target.fake_prefill,
             ),
             dataset,
+            seed,
             load,
             sampling: SamplingPlan {
                 stream: !sampling.disable_stream,
@@ -385,62 +361,45 @@ fn base_url(
     parsed.map(Some).map_err(|error| Failure::new(Code::Usage, anyhow::anyhow!("{flag}: {error}")))
 }
 
-fn dataset_plan(
+fn dataset_options(
     args: DatasetArgs,
     backend: BackendKind,
     defaults: &Defaults,
     built_in: bool,
-) -> Result<DatasetPlan, Failure> {
-    let name = args.dataset_name.unwrap_or_else(|| defaults.dataset.to_owned());
-    let random = name.starts_with("random");
-    let num_prompts = args.num_prompts.unwrap_or(defaults.num_prompts);
-    if num_prompts == 0 {
-        return Err(Failure::usage("--num-prompts 0 sends nothing; give 1 or more"));
-    }
-    if args.tokenize_prompt {
-        if backend != BackendKind::Sglang {
-            return Err(Failure::usage(format!(
-                "--tokenize-prompt works with --backend sglang, not {}",
-                backend.name()
-            )));
-        }
-        if !random {
-            return Err(Failure::usage(format!(
-                "--tokenize-prompt works with --dataset-name random and random-ids, not {name}"
-            )));
-        }
-    }
-    if args.exact_lengths && !random {
+) -> Result<DatasetOptions, Failure> {
+    let name = args.dataset_name.unwrap_or(defaults.dataset);
+    if args.tokenize_prompt && backend != BackendKind::Sglang {
         return Err(Failure::usage(format!(
-            "--exact-lengths works with --dataset-name random and random-ids, not {name}"
+            "--tokenize-prompt works with --backend sglang, not {backend}"
         )));
     }
-    if args.apply_chat_template && random {
+    if args.apply_chat_template && name.is_random() {
         return Err(Failure::usage(format!(
-            "--apply-chat-template works with --dataset-name sharegpt and custom, not {name}"
+            "--apply-chat-template works with --dataset-name sharegpt and custom, not {}",
+            name.name()
         )));
     }
-    if !random && args.sharegpt_output_len.is_some_and(|len| len < 4) {
-        return Err(Failure::usage("--sharegpt-output-len: output_len too small, 4 is the least"));
-    }
-    if name == "custom" && args.dataset_path.is_none() {
+    let path = args.dataset_path.filter(|path| !path.as_os_str().is_empty());
+    if name == DatasetName::Custom && path.is_none() {
         return Err(Failure::usage("--dataset-name custom needs --dataset-path FILE"));
     }
-    Ok(DatasetPlan {
+    let exact = defaults.exact_lengths && built_in && name.is_random();
+    let options = DatasetOptions {
         name,
-        path: args.dataset_path.filter(|path| !path.as_os_str().is_empty()),
-        num_prompts,
-        seed: args.seed.unwrap_or(42),
+        path,
+        num_prompts: args.num_prompts.unwrap_or(defaults.num_prompts),
         random_input_len: args.random_input_len.unwrap_or(defaults.input_len),
         random_output_len: args.random_output_len.unwrap_or(defaults.output_len),
         random_range_ratio: args.random_range_ratio.unwrap_or(defaults.range_ratio),
         sharegpt_output_len: args.sharegpt_output_len,
-        sharegpt_context_len: args.sharegpt_context_len.filter(|len| *len > 0),
+        sharegpt_context_len: args.sharegpt_context_len,
         prompt_suffix: args.prompt_suffix.unwrap_or_default(),
         apply_chat_template: args.apply_chat_template,
         tokenize_prompt: args.tokenize_prompt,
-        exact_lengths: args.exact_lengths || (random && built_in && defaults.exact_lengths),
-    })
+        exact_lengths: args.exact_lengths || exact,
+    };
+    options.check().or_code(Code::Usage)?;
+    Ok(options)
 }
 
 fn load_plan(
@@ -474,6 +433,7 @@ fn load_plan(
         request_rate,
         // 0 means no cap upstream too.
         max_concurrency: args.max_concurrency.filter(|cap| *cap > 0),
+        cold_connections: args.cold_connections,
         warmup_requests: args.warmup_requests.unwrap_or(1),
         flush: flush.then(|| Duration::from_secs_f64(args.flush_cache_timeout.unwrap_or(60.0))),
         lora_names: args.lora_name,

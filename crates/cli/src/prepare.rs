@@ -8,7 +8,7 @@ use servebench_arrival::{PoissonGaps, Timeline};
 use servebench_backends::GenerateOptions;
 use servebench_core::random::{Draws, PythonRandom};
 use servebench_core::{Prompt, Protocol, Request, Sample, Stamp};
-use servebench_datasets::{DatasetName, DatasetOptions, Loaded, measure_drift};
+use servebench_datasets::{load, measure_drift};
 use servebench_run::Job;
 use servebench_tokens::{Hub, Tokenizer};
 use sha2::{Digest, Sha256};
@@ -44,8 +44,8 @@ pub(crate) fn prepare(
     hub: &Hub,
     io: &Io,
 ) -> Result<Prepared, Failure> {
-    let mut draws = Draws::new(plan.dataset.seed);
-    let loaded = load_dataset(plan, tokenizer, hub, &mut draws)?;
+    let mut draws = Draws::new(plan.seed);
+    let loaded = load(&plan.dataset, tokenizer, hub, &mut draws).or_code(Code::Data)?;
     for warning in &loaded.warnings {
         io.say(format_args!("warning: {warning}"));
     }
@@ -73,33 +73,6 @@ pub(crate) fn prepare(
 /// Where upstream spreads a chunk's gap over the tokens of its text, the pieces must be known.
 fn keeps_pieces(plan: &Plan) -> bool {
     plan.backend.info().itl == servebench_backends::ItlRule::PerChunkUnlessSpeculative
-}
-
-fn load_dataset(
-    plan: &Plan,
-    tokenizer: &Tokenizer,
-    hub: &Hub,
-    draws: &mut Draws,
-) -> Result<Loaded, Failure> {
-    let dataset = &plan.dataset;
-    let Some(name) = DatasetName::from_name(&dataset.name) else {
-        return Err(Failure::usage(format!("--dataset-name {}: not known", dataset.name)));
-    };
-    let options = DatasetOptions {
-        name,
-        path: dataset.path.clone(),
-        num_prompts: dataset.num_prompts,
-        random_input_len: dataset.random_input_len,
-        random_output_len: dataset.random_output_len,
-        random_range_ratio: dataset.random_range_ratio,
-        sharegpt_output_len: dataset.sharegpt_output_len,
-        sharegpt_context_len: dataset.sharegpt_context_len,
-        prompt_suffix: dataset.prompt_suffix.clone(),
-        apply_chat_template: dataset.apply_chat_template,
-        tokenize_prompt: dataset.tokenize_prompt,
-        exact_lengths: dataset.exact_lengths,
-    };
-    servebench_datasets::load(&options, tokenizer, hub, draws).or_code(Code::Data)
 }
 
 fn generate_options(plan: &Plan, names: &Names) -> GenerateOptions {
@@ -211,7 +184,7 @@ fn warm_up(
         (_, Some(_)) => "row_0",
         (_, None) => "separate",
     };
-    let mut random = PythonRandom::new(plan.dataset.seed ^ WARMUP_SEED);
+    let mut random = PythonRandom::new(plan.seed ^ WARMUP_SEED);
     let requests = (0..count).map(|id| {
         if whence == "separate" {
             let length = first.prompt_len.max(1) as usize;

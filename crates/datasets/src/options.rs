@@ -1,10 +1,12 @@
 //! What to load.
 
 use crate::DatasetError;
+use serde::Serialize;
 use std::path::PathBuf;
 
 /// The datasets there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(into = "&'static str")]
 #[non_exhaustive]
 pub enum DatasetName {
     /// Conversations of a ShareGPT file.
@@ -36,13 +38,20 @@ impl DatasetName {
         Self::ALL.into_iter().find(|dataset| dataset.name() == name)
     }
 
-    const fn is_random(self) -> bool {
+    /// True for the sets whose lengths are drawn.
+    pub const fn is_random(self) -> bool {
         matches!(self, Self::Random | Self::RandomIds)
     }
 }
 
+impl From<DatasetName> for &'static str {
+    fn from(name: DatasetName) -> Self {
+        name.name()
+    }
+}
+
 /// What to load and how to shape it. The defaults are the Python tool's.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct DatasetOptions {
     /// The dataset.
     pub name: DatasetName,

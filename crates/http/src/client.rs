@@ -5,7 +5,7 @@ use crate::connection::Connection;
 use crate::pool::Pool;
 use crate::target::Target;
 use bytes::Bytes;
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, join_all, select};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -17,28 +17,35 @@ use std::fmt::Debug;
 use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 /// How long a finished request waits for the tail of its body (the last chunk usually comes with or
 /// right behind `[DONE]`), so that its connection can serve the next one.
 const TAIL_GRACE: Duration = Duration::from_millis(2);
 
+/// Connections that are opened at the same time before a run, and how long that may take in all.
+const WARM_BATCH: usize = 64;
+const WARM_LIMIT: Duration = Duration::from_secs(30);
+
 /// Most of an error body that is read so that its connection can be kept.
 const ERROR_BODY_LIMIT: usize = 1 << 20;
 
-/// How long replies may take.
+/// How long replies may take, and whether connections outlive them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest silence of the server; comments and partial lines count as life. `None`: unlimited.
     pub idle: Option<Duration>,
     /// Longest time from dispatch to the end of the reply.
     pub total: Duration,
+    /// Use connections again. Without, each request opens one inside its own time.
+    pub keep_alive: bool,
 }
 
 impl Default for Limits {
-    /// Any silence, six hours in all: what the Python tools allow.
+    /// Any silence, six hours in all (what the Python tools allow), warm connections.
     fn default() -> Self {
-        Self { idle: None, total: Duration::from_hours(6) }
+        Self { idle: None, total: Duration::from_hours(6), keep_alive: true }
     }
 }
 
@@ -87,7 +94,7 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
 
     async fn acquire(&self) -> Option<Connection> {
         let now = self.clock.now();
-        poll_fn(|cx| std::task::Poll::Ready(self.pool.borrow_mut().take(now, cx))).await
+        poll_fn(|cx| Poll::Ready(self.pool.borrow_mut().take(now, cx))).await
     }
 
     fn http_request(&self, request: &Request) -> http::Request<Full<Bytes>> {
@@ -184,6 +191,9 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
 
     /// Gives the connection back, at once if its body has ended, else when that has happened.
     async fn recycle(&self, mut connection: Connection, body: Option<Incoming>) {
+        if !self.limits.keep_alive {
+            return;
+        }
         let Some(mut body) = body else {
             return self.pool.borrow_mut().put(connection);
         };
@@ -286,10 +296,10 @@ impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
                     decoder.end(now, End::Complete, reply);
                     self.recycle(connection, tail).await;
                 }
-                Outcome::Refused(keep) => {
-                    if keep {
+                Outcome::Refused(whole) => {
+                    if whole {
                         connection.proven = true;
-                        self.pool.borrow_mut().put(connection);
+                        self.recycle(connection, None).await;
                     }
                 }
                 Outcome::Broken(failure) if reply.status == Some(200) => {
@@ -302,14 +312,27 @@ impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
     }
 
     async fn warm(&self, concurrency: usize) {
-        // Failures are left to the requests, which report them.
-        let have = self.pool.borrow().len();
-        for _ in have..concurrency {
-            let Ok(mut connection) = Connection::open(&self.connect, &self.clock).await else {
-                return;
-            };
-            poll_fn(|cx| std::task::Poll::Ready(connection.is_usable(cx))).await;
-            self.pool.borrow_mut().put(connection);
+        if !self.limits.keep_alive {
+            return;
+        }
+        let missing = concurrency.saturating_sub(self.pool.borrow().len());
+        let opening = async {
+            for batch in (0..missing).step_by(WARM_BATCH) {
+                let batch = WARM_BATCH.min(missing - batch);
+                let open = || async {
+                    let mut connection = Connection::open(&self.connect, &self.clock).await.ok()?;
+                    poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
+                    Some(connection)
+                };
+                for connection in join_all((0..batch).map(|_| open())).await {
+                    // Failures are left to the requests, which report them.
+                    let Some(connection) = connection else { return };
+                    self.pool.borrow_mut().put(connection);
+                }
+            }
+        };
+        if tokio::time::timeout(WARM_LIMIT, opening).await.is_err() {
+            // A server that does not accept in time is the requests' to report, too.
         }
     }
 }

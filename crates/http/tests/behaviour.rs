@@ -212,6 +212,25 @@ fn a_connection_serves_one_request_after_the_other() {
 }
 
 #[test]
+fn cold_connections_serve_one_request_each() {
+    in_virtual_time(async {
+        let limits = Limits { keep_alive: false, ..Limits::default() };
+        let (backend, opened) = backend(limits, |_, mut peer| async move {
+            while peer.request().await {
+                peer.answer().await;
+            }
+        });
+        backend.warm(2).await;
+        assert_eq!(*opened.borrow(), 0, "the connect belongs to the request");
+        for _ in 0..3 {
+            let reply = send(&backend).await;
+            assert_eq!((reply.failure, reply.connect), (None, Some(Duration::ZERO)));
+        }
+        assert_eq!(*opened.borrow(), 3);
+    });
+}
+
+#[test]
 fn a_connection_closed_while_idle_is_replaced_quietly() {
     in_virtual_time(async {
         let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
@@ -296,7 +315,7 @@ fn what_came_before_a_cut_is_kept() {
 #[test]
 fn silence_and_overlong_replies_time_out() {
     in_virtual_time(async {
-        let limits = Limits { idle: Some(ms(1000)), total: ms(2500) };
+        let limits = Limits { idle: Some(ms(1000)), total: ms(2500), ..Limits::default() };
         let (backend, _) = backend(limits, |nth, mut peer| async move {
             assert!(peer.request().await);
             peer.head().await;

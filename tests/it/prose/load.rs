@@ -23,6 +23,19 @@ fn rates() {
     assert_eq!(ended.line()["request_rate"], "inf");
 }
 
+/// Connects are part of a request only when that is asked for.
+#[test]
+fn connections_are_warm_unless_cold_ones_are_asked_for() {
+    let peer = Peer::start(usual);
+    let bench = Bench::of(&peer).and("--num-prompts 6 --max-concurrency 2");
+    assert_eq!(bench.run().code(0).line()["connects"], 0);
+    let cold = Bench::of(&peer).and("--num-prompts 6 --max-concurrency 2 --cold-connections");
+    let ended = cold.run().code(0);
+    let line = ended.line();
+    assert_eq!((&line["connects"], &line["completed"]), (&json!(6), &json!(6)));
+    assert!(number(&line["connect_mean_ms"]) > 0.0, "{line}");
+}
+
 /// LOAD-02: what a full client adds is told apart from what the server takes.
 #[test]
 fn the_wait_for_a_slot_is_reported() {

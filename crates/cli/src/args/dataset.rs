@@ -2,6 +2,7 @@
 
 use super::values;
 use clap::Args;
+use servebench_datasets::DatasetName;
 use std::path::PathBuf;
 
 /// What is sent: dataset, sizes, seed.
@@ -12,8 +13,8 @@ pub struct DatasetArgs {
     ///
     /// `sharegpt`: a ShareGPT file. `custom`: a JSONL file of conversations. `random`: prompts of
     /// the asked lengths cut from the ShareGPT file. `random-ids`: running token ids, from no file.
-    #[arg(long, value_name = "NAME", value_parser = ["sharegpt", "custom", "random", "random-ids"])]
-    pub dataset_name: Option<String>,
+    #[arg(long, value_name = "NAME", value_parser = dataset_parser())]
+    pub dataset_name: Option<DatasetName>,
 
     /// File to read; `sharegpt` and `random` fetch the ShareGPT file once if it is left out
     #[arg(long, value_name = "FILE")]
@@ -68,4 +69,12 @@ pub struct DatasetArgs {
     /// length than asked for.
     #[arg(long)]
     pub exact_lengths: bool,
+}
+
+/// Takes the names of the datasets, and lists them in the help and in errors.
+fn dataset_parser() -> impl clap::builder::TypedValueParser<Value = DatasetName> {
+    use clap::builder::TypedValueParser;
+    clap::builder::PossibleValuesParser::new(DatasetName::ALL.map(DatasetName::name)).try_map(
+        |name| DatasetName::from_name(&name).ok_or_else(|| format!("no dataset is called {name}")),
+    )
 }

@@ -16,6 +16,12 @@ pub struct LoadArgs {
     #[arg(long, value_name = "N")]
     pub max_concurrency: Option<usize>,
 
+    /// Open a connection for each request, inside its measured time, as the Python tool does
+    ///
+    /// Otherwise connections are opened before the clock starts and used again.
+    #[arg(long)]
+    pub cold_connections: bool,
+
     /// Requests sent before the measured ones [default: 1]
     #[arg(long, value_name = "N")]
     pub warmup_requests: Option<usize>,

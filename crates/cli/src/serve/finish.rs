@@ -91,7 +91,7 @@ impl Outcome<'_> {
             "served_model_name": self.model.served,
             // What there was to send: a file may have held fewer rows than were asked for.
             "num_prompts": self.prepared.job.requests.len(),
-            "seed": self.plan.dataset.seed,
+            "seed": self.plan.seed,
             "cache_flushed": run.cache_flushed,
             "worker_cpu_share": run.finished.worker_cpu.iter().map(cpu).collect::<Vec<_>>(),
             "unsent": run.finished.unsent,
@@ -154,7 +154,7 @@ pub(super) fn flags(plan: &Plan) -> RunInfo {
     RunInfo {
         tag: plan.report.tag.clone(),
         backend: plan.backend.name().into(),
-        dataset_name: dataset.name.clone(),
+        dataset_name: dataset.name.name().into(),
         request_rate: RequestRate::PerSecond(plan.load.request_rate.get()),
         max_concurrency: plan.load.max_concurrency.map(|cap| cap as u64),
         sharegpt_output_len: dataset.sharegpt_output_len.map(u64::from),

@@ -150,7 +150,11 @@ impl Phases<'_> {
 
     fn backend(&self, clock: TokioClock) -> HttpBackend<TokioClock, servebench_http::TcpConnect> {
         let protocol = Arc::clone(&self.prepared.protocol);
-        let limits = Limits { idle: self.plan.sampling.idle_timeout, ..Limits::default() };
+        let limits = Limits {
+            idle: self.plan.sampling.idle_timeout,
+            keep_alive: !self.plan.load.cold_connections,
+            ..Limits::default()
+        };
         let (connect, target) = (self.server.connect.clone(), &self.server.target);
         HttpBackend::new(clock, connect, target, protocol, limits)
     }

@@ -7,6 +7,7 @@ mod requests;
 mod server;
 
 use crate::exit::OrCode;
+use crate::fetching::Fetching;
 use crate::prepare::prepare;
 use crate::progress::Ticker;
 use crate::signals::Interrupts;
@@ -45,7 +46,8 @@ pub fn serve(plan: &Plan, environment: &Environment, io: &Io) -> Result<Code, Fa
     let model = runtime.block_on(names::model(plan, &server.control))?;
     let tokenizer = names::tokenizer(plan, &model, &server.control, &hub, environment, io);
     let tokenizer = runtime.block_on(tokenizer)?;
-    io.say(format_args!("preparing {} requests ({})", plan.dataset.num_prompts, plan.dataset.name));
+    let (count, dataset) = (plan.dataset.num_prompts, plan.dataset.name.name());
+    io.say(format_args!("preparing {count} requests ({dataset})"));
     let prepared = prepare(plan, &model, &tokenizer, &hub, io)?;
 
     let in_flight = prepared.job.expected_in_flight();
@@ -71,12 +73,8 @@ fn output_file(plan: &Plan) -> PathBuf {
 
 fn hub(environment: &Environment, io: &Io) -> Hub {
     let config = HubConfig::from_vars(|name| environment.get(name).map(str::to_owned));
-    let io = io.clone();
-    Hub::new(config).with_progress(move |downloaded| {
-        let megabytes = |bytes: u64| bytes as f64 / 1e6;
-        let (so_far, total) = (megabytes(downloaded.bytes), megabytes(downloaded.total));
-        io.say(format_args!("fetching {}: {so_far:.1} of {total:.1} MB", downloaded.file));
-    })
+    let fetching = Fetching::new(io);
+    Hub::new(config).with_progress(move |downloaded| fetching.show(downloaded))
 }
 
 /// One thread serves some hundreds of streams; more threads than cores serve nobody.
