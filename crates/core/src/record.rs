@@ -118,6 +118,9 @@ pub struct Record {
     pub dispatched: Stamp,
     /// How much later than due the engine's own timer was, when a slot was free in time.
     pub lateness: Option<Duration>,
+    /// From the last byte of the reply before it in the same slot to its own first byte written,
+    /// where the slot went straight from one to the other: what a closed loop loses to the client.
+    pub turnaround: Option<Duration>,
     /// Prompt tokens as the dataset counted them.
     pub prompt_len: u32,
     /// Output tokens asked for.

@@ -49,6 +49,9 @@ pub struct Aggregates {
     pub e2e_intended: Option<Distribution>,
     /// How late the engine's own timer was, over all requests that had a free slot in time.
     pub lateness: Option<Distribution>,
+    /// From the last byte of a reply to the first byte written of the next request in its slot, over
+    /// the requests of a closed loop.
+    pub turnaround: Option<Distribution>,
     /// `dispatched − intended`, over all requests.
     pub queue_wait: Option<Distribution>,
     /// `(requests − 1) / (last dispatched − first dispatched)`, over all requests.

@@ -84,6 +84,7 @@ struct Samples {
     e2e_intended: Vec<f64>,
     connect: Vec<f64>,
     lateness: Vec<f64>,
+    turnaround: Vec<f64>,
     queue_wait: Vec<f64>,
     verify_steps: Vec<f64>,
 }
@@ -99,6 +100,7 @@ impl Samples {
         self.e2e_intended.extend(&other.e2e_intended);
         self.connect.extend(&other.connect);
         self.lateness.extend(&other.lateness);
+        self.turnaround.extend(&other.turnaround);
         self.queue_wait.extend(&other.queue_wait);
         self.verify_steps.extend(&other.verify_steps);
     }
@@ -142,6 +144,7 @@ impl<'a> Aggregate<'a> {
         self.sums.reconnects += u64::from(record.reply.reconnects);
         self.samples.connect.extend(record.reply.connect.map(|time| time.as_secs_f64()));
         self.samples.lateness.extend(record.lateness.map(|time| time.as_secs_f64()));
+        self.samples.turnaround.extend(record.turnaround.map(|time| time.as_secs_f64()));
         self.samples.queue_wait.push(request.queue_wait());
         let span = Span::of(&request);
         self.span = Some(self.span.map_or(span, |so_far| so_far.join(span)));
@@ -268,6 +271,7 @@ impl<'a> Aggregate<'a> {
             e2e_intended: Distribution::of(&mut samples.e2e_intended),
             connect: Distribution::of(&mut samples.connect),
             lateness: Distribution::of(&mut samples.lateness),
+            turnaround: Distribution::of(&mut samples.turnaround),
             queue_wait: Distribution::of(&mut samples.queue_wait),
             achieved_request_rate: self.span.and_then(|span| {
                 let gaps = self.sums.requests.checked_sub(1)?;

@@ -205,6 +205,9 @@ impl Table {
         if run.lateness.is_some_and(|lateness| lateness.p99 >= WORTH_A_LINE) {
             self.milliseconds("P99 timer lateness (ms):", run.lateness.map(|d| d.p99));
         }
+        if run.turnaround.is_some_and(|turnaround| turnaround.p99 >= WORTH_A_LINE) {
+            self.milliseconds("P99 turnaround (ms):", run.turnaround.map(|d| d.p99));
+        }
         if run.itl != run.token_itl && !report.info.embeddings {
             let shown = match report.itl_rule {
                 ItlRule::PerChunk => "per chunk",

@@ -63,10 +63,9 @@ pub(crate) async fn work<B: Backend, C: Clock>(
         for _ in 0..slots {
             let worker = Rc::clone(&worker);
             tasks.spawn_local(async move {
-                let mut on_time = true;
+                let mut before = None;
                 while let Some(index) = worker.shared.take() {
-                    worker.send(index, on_time).await;
-                    on_time = false;
+                    before = Some(worker.send(index, before.is_none(), before).await);
                 }
             });
         }
@@ -80,7 +79,7 @@ pub(crate) async fn work<B: Backend, C: Clock>(
             free = worker.clock.now();
             let worker = Rc::clone(&worker);
             tasks.spawn_local(async move {
-                worker.send(index, on_time).await;
+                worker.send(index, on_time, None).await;
                 drop(turn.permit);
             });
             // Finished tasks are let go as the run goes on.
@@ -134,8 +133,11 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    /// Sends request `index`; `on_time` if nothing but its due time was waited for.
-    async fn send(&self, index: usize, on_time: bool) {
+    /// Sends request `index`, and returns when its response ended.
+    ///
+    /// `on_time` if nothing but its due time was waited for; `before` is when the response ended that
+    /// had to be over first.
+    async fn send(&self, index: usize, on_time: bool, before: Option<Stamp>) -> Stamp {
         let job = &self.shared.job;
         let request = &job.requests[index];
         let mut reply = Reply { keep_pieces: job.keep_pieces, ..Reply::default() };
@@ -169,16 +171,20 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             None => reply.last_line.max(reply.last_token()),
             Some(_) => None,
         };
+        let end = end.unwrap_or_else(|| self.clock.now());
+        let turnaround = before.zip(reply.sent).map(|(before, sent)| sent.since(before));
         let mut share = self.share.borrow_mut();
-        share.end = share.end.max(end.unwrap_or_else(|| self.clock.now()));
+        share.end = share.end.max(end);
         share.records.push(Record {
             id: request.id,
             intended,
             dispatched,
             lateness,
+            turnaround,
             prompt_len: request.prompt_len,
             output_len: request.output_len,
             reply,
         });
+        end
     }
 }

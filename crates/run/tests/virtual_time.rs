@@ -167,3 +167,34 @@ proptest! {
         prop_assert!(server.peak.get() <= cap.unwrap_or(usize::MAX));
     }
 }
+
+#[test]
+fn a_slot_that_goes_on_at_once_has_no_turnaround_to_speak_of() {
+    let finished = run(&job(&[0; 6], Some(2)), &Server::new(10), &Stop::default());
+    let turnarounds: Vec<_> = finished.records.iter().map(|r| r.turnaround).collect();
+    let none = Some(Duration::ZERO);
+    assert_eq!(turnarounds, [None, None, none, none, none, none]);
+    // Where due times are waited for, there is no turn to speak of.
+    let finished = run(&job(&[0, 5, 10], Some(1)), &Server::new(10), &Stop::default());
+    assert!(finished.records.iter().all(|record| record.turnaround.is_none()));
+}
+
+#[test]
+fn what_is_sent_does_not_depend_on_the_number_of_workers() {
+    for cap in [None, Some(70)] {
+        for workers in [1, 2, 7, 64] {
+            let job = job(&[0; 130], cap);
+            let (progress, stop) = (Arc::default(), Stop::default());
+            let echo = |clock| Server { clock, ..Server::new(0) };
+            let job = Job {
+                requests: job.requests.iter().filter(|r| r.id != 13).cloned().collect(),
+                schedule: job.schedule[1..].into(),
+                ..job
+            };
+            let done = servebench_run::run_on_threads(&job, workers, echo, &progress, &stop);
+            let sent: Vec<u64> = done.unwrap().records.iter().map(|record| record.id).collect();
+            let planned: Vec<u64> = job.requests.iter().map(|request| request.id).collect();
+            assert_eq!(sent, planned, "{workers} workers, cap {cap:?}");
+        }
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::statistics::{
     ALL, CONNECT, FAMILIES, FROM_INTENDED, FURTHER, INTENDED, LATE, LATENESS, QUEUE_WAIT,
-    TOKEN_ITL, TWINS, UPSTREAM, WAIT,
+    TOKEN_ITL, TURNAROUND, TWINS, UPSTREAM, WAIT,
 };
 use super::upstream::shares;
 use super::{Presence, Table};
@@ -22,6 +22,7 @@ pub(super) fn add(table: &mut Table) {
         table.family("", family, INTENDED);
     }
     table.delay(&LATENESS, LATE);
+    table.delay(&TURNAROUND, LATE);
     table.delay(&QUEUE_WAIT, WAIT);
     table.delay(&CONNECT, WAIT);
     twins(table);

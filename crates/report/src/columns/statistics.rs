@@ -85,6 +85,13 @@ pub(super) const LATENESS: Family = Named {
     of: |r| r.aggregates.lateness,
 };
 
+pub(super) const TURNAROUND: Family = Named {
+    key: "turnaround",
+    doc: "from the last byte of a reply to the first byte written of the next request in its slot, \
+          over the requests of a closed loop",
+    of: |r| r.aggregates.turnaround,
+};
+
 pub(super) const QUEUE_WAIT: Family = Named {
     key: "queue_wait",
     doc: "wait in the client, from the intended time to dispatch, over all requests",
