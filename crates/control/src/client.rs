@@ -179,9 +179,9 @@ impl<K: Connect> Control<K> {
         Err(ControlError::from_answer(operation, self.url(path), &answer, hint))
     }
 
-    /// What the server tells about itself and its load.
+    /// What the server tells about itself and its load, without the secrets it was started with.
     pub async fn server_info(&self) -> Result<Value, ControlError> {
-        self.get_json("server info", "/server_info").await
+        Ok(info::without_secrets(self.get_json("server info", "/server_info").await?))
     }
 }
 
