@@ -14,6 +14,11 @@ record! {
 }
 
 impl CachedParts<'_> {
+    /// True when there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.device.0.or(self.host.0).or(self.storage.0).is_none()
+    }
+
     /// Notes the parts in `reply`, if there are any, and returns their sum.
     pub(crate) fn note(&self, reply: &mut Reply) -> Option<u64> {
         let (device, host, storage) = (self.device.0, self.host.0, self.storage.0);

@@ -4,24 +4,33 @@
 pub(crate) mod chat;
 pub(crate) mod completions;
 pub(crate) mod frame;
+mod pattern;
 
 use crate::choices::{Choices, Rise};
 use crate::decoder::{Problem, Reading};
 use crate::json::field::{self, Field};
 use crate::server_error;
 use frame::{Choice, Frame, Usage};
+use pattern::Pattern;
 use servebench_core::{Reply, Stamp};
 
 /// Reads the frames of one reply.
 #[derive(Debug, Default)]
 pub(crate) struct OpenAiReading {
     choices: Choices<()>,
+    pattern: Pattern,
 }
 
 impl Reading for OpenAiReading {
     fn frame(&mut self, at: Stamp, data: &[u8], reply: &mut Reply) -> Result<(), Problem> {
+        if let Some((index, text)) = self.pattern.recognise(data) {
+            self.choices.at(index).note_uncounted();
+            reply.push_chunk(at, None, index, text);
+            return Ok(());
+        }
         if let Some(frame) = strict(data) {
             self.take(at, &frame, reply);
+            self.pattern.learn(data, &frame);
             return Ok(());
         }
         let value = crate::json::value(data).map_err(Problem::Unreadable)?;

@@ -106,6 +106,13 @@ impl Message<'_> {
     }
 }
 
+impl Extension<'_> {
+    /// True when it says nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.cached.is_empty()
+    }
+}
+
 impl Function {
     fn is_filled(&self) -> bool {
         self.name.0 || self.arguments.0
