@@ -65,6 +65,7 @@ pub(crate) fn prepare(
         schedule: schedule.into(),
         max_concurrency,
         keep_pieces: keeps_pieces(plan),
+        in_flight_guess: None,
     };
     let warmup = Job { max_concurrency, ..Job::burst(warmup) };
     Ok(Prepared { job, warmup, warmup_prompts, protocol, samples, sha256 })

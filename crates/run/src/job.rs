@@ -14,6 +14,9 @@ pub struct Job {
     pub max_concurrency: Option<usize>,
     /// Keep where in the text each chunk's piece ends.
     pub keep_pieces: bool,
+    /// How many may be under way at once when neither a cap nor a burst tells: a guess, for opening
+    /// connections beforehand.
+    pub in_flight_guess: Option<usize>,
 }
 
 /// Why a job cannot be run.
@@ -46,7 +49,13 @@ impl Job {
     /// Everything due at once.
     pub fn burst(requests: Vec<Request>) -> Self {
         let schedule = vec![Stamp(0); requests.len()].into();
-        Self { requests: requests.into(), schedule, max_concurrency: None, keep_pieces: false }
+        Self {
+            requests: requests.into(),
+            schedule,
+            max_concurrency: None,
+            keep_pieces: false,
+            in_flight_guess: None,
+        }
     }
 
     pub(crate) fn check(&self) -> Result<(), RunError> {
@@ -65,13 +74,11 @@ impl Job {
         self.schedule.last().is_none_or(|last| *last == Stamp(0))
     }
 
-    /// Requests that may be under way at once, where that is known beforehand: the cap, or all of
-    /// a burst.
+    /// Requests that may be under way at once, as far as that is known beforehand: the cap, all of a
+    /// burst, or the guess.
     pub fn expected_in_flight(&self) -> Option<usize> {
-        let uncapped = self.is_burst().then_some(self.requests.len());
-        match self.max_concurrency {
-            Some(cap) => Some(cap.min(self.requests.len())),
-            None => uncapped,
-        }
+        let all = self.requests.len();
+        let burst = self.is_burst().then_some(all);
+        self.max_concurrency.or(burst).or(self.in_flight_guess).map(|expected| expected.min(all))
     }
 }

@@ -9,6 +9,7 @@ use crate::prepare::Prepared;
 use crate::signals::Interrupts;
 use crate::{Code, Failure, Io, Plan};
 use serde_json::Value;
+use servebench_core::Record;
 use servebench_http::{HttpBackend, Limits};
 use servebench_run::{Finished, Job, Stop, TokioClock, run_on_threads};
 use std::sync::Arc;
@@ -53,7 +54,7 @@ pub(super) fn measure(
     io: &Io,
 ) -> Result<Measured, Failure> {
     let Phases { plan, prepared, server, .. } = phases;
-    phases.warm_up(runtime, stop, io)?;
+    let warm = phases.warm_up(runtime, stop, io)?;
     if let Some(timeout) = plan.load.flush {
         runtime.block_on(server.control.flush_cache(timeout)).map_err(|error| {
             Failure::new(Code::Server, error)
@@ -73,7 +74,9 @@ pub(super) fn measure(
             request.output_dir.as_deref().unwrap_or("its default folder")
         ));
     }
-    let finished = phases.run(&prepared.job, stop, io);
+    let in_flight_guess = warm.and_then(|warm| guess_in_flight(plan, prepared, &warm));
+    let job = Job { in_flight_guess, ..prepared.job.clone() };
+    let finished = phases.run(&job, stop, io);
     let over = now();
     // A profiler with a number of steps stops by itself.
     let open_ended = plan.profile.as_ref().is_some_and(|profile| profile.num_steps.is_none());
@@ -97,16 +100,21 @@ pub(super) fn measure(
 }
 
 impl Phases<'_> {
-    fn warm_up(&self, runtime: &Runtime, stop: &Stop, io: &Io) -> Result<(), Failure> {
+    fn warm_up(
+        &self,
+        runtime: &Runtime,
+        stop: &Stop,
+        io: &Io,
+    ) -> Result<Option<Finished>, Failure> {
         let count = self.prepared.warmup.requests.len();
         if count == 0 {
-            return Ok(());
+            return Ok(None);
         }
         io.say(format_args!("warming up with {count} request(s)"));
         let warm = self.run_job(&self.prepared.warmup, &Arc::default(), stop)?;
         let failure = warm.records.iter().find_map(|record| record.reply.failure.as_ref());
         if let Some(failure) = failure
-            && !warm.records.iter().any(servebench_core::Record::is_success)
+            && !warm.records.iter().any(Record::is_success)
         {
             let error = anyhow::anyhow!("the warm-up failed: {failure}");
             let offered = runtime.block_on(self.offered_models(&warm)).unwrap_or_default();
@@ -114,7 +122,7 @@ impl Phases<'_> {
                 "check --backend, --model and --base-url{offered}; --warmup-requests 0 skips it"
             )));
         }
-        Ok(())
+        Ok(Some(warm))
     }
 
     /// The models there are, where a status 404 says that the one asked for may not be one of them.
@@ -160,7 +168,53 @@ impl Phases<'_> {
     }
 }
 
+/// Most connections that are opened on a guess.
+const GUESS_LIMIT: f64 = 4096.0;
+
+/// How many requests an open loop will have under way, as far as the warm-up can tell.
+fn guess_in_flight(plan: &Plan, prepared: &Prepared, warm: &Finished) -> Option<usize> {
+    let rate = Some(plan.load.request_rate.get()).filter(|rate| rate.is_finite())?;
+    let requests = &prepared.job.requests;
+    let outputs: f64 = requests.iter().map(|request| f64::from(request.output_len)).sum();
+    let latency = warm
+        .records
+        .iter()
+        .find_map(|record| stretched_latency(record, outputs / requests.len() as f64))?;
+    // Little's law, and a quarter more.
+    Some((rate * latency * 1.25).ceil().clamp(1.0, GUESS_LIMIT) as usize)
+}
+
+/// The latency that a request would have had with `outputs` chunks, in seconds.
+fn stretched_latency(record: &Record, outputs: f64) -> Option<f64> {
+    let reply = &record.reply;
+    let (first, last) = (reply.first_token()?, reply.last_token()?);
+    let gaps = reply.chunks.len().saturating_sub(1).max(1) as f64;
+    let ttft = first.secs_since(record.dispatched);
+    Some(ttft + last.secs_since(first) / gaps * (outputs - 1.0).max(0.0))
+}
+
 #[expect(clippy::disallowed_methods, reason = "a stopwatch around control calls, not the run's")]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use servebench_core::Stamp;
+
+    #[test]
+    fn a_short_warm_up_tells_the_latency_of_a_long_request() {
+        let mut record = Record { dispatched: Stamp::from_millis(100), ..Record::default() };
+        assert_eq!(stretched_latency(&record, 10.0), None);
+        for ms in [150, 160, 170] {
+            record.reply.push_chunk(Stamp::from_millis(ms), None, 0, "t");
+        }
+        let near = |value: Option<f64>, want: f64| {
+            assert!((value.unwrap() - want).abs() < 1e-9, "{value:?} is not {want}");
+        };
+        near(stretched_latency(&record, 3.0), 0.070);
+        near(stretched_latency(&record, 101.0), 0.050 + 100.0 * 0.010);
+        near(stretched_latency(&record, 0.0), 0.050);
+    }
 }
