@@ -63,9 +63,8 @@ pub(super) fn measure(
         io.say("cache flushed");
     }
     interrupts.begin_measuring();
-    let started_at_unix = jiff::Timestamp::now().as_millisecond() as f64 / 1e3;
     if let Some(profile) = &plan.profile {
-        let request = profiler::request(profile, started_at_unix);
+        let request = profiler::request(profile, unix_seconds());
         runtime.block_on(server.control.start_profile(&request)).map_err(|error| {
             Failure::new(Code::Server, error).hint("leave --profile out to measure without it")
         })?;
@@ -76,6 +75,7 @@ pub(super) fn measure(
     }
     let in_flight_guess = warm.and_then(|warm| guess_in_flight(plan, prepared, &warm));
     let job = Job { in_flight_guess, ..prepared.job.clone() };
+    let started_at_unix = unix_seconds();
     let finished = phases.run(&job, stop, io);
     let over = now();
     // A profiler with a number of steps stops by itself.
@@ -191,6 +191,11 @@ fn stretched_latency(record: &Record, outputs: f64) -> Option<f64> {
     let gaps = reply.chunks.len().saturating_sub(1).max(1) as f64;
     let ttft = first.secs_since(record.dispatched);
     Some(ttft + last.secs_since(first) / gaps * (outputs - 1.0).max(0.0))
+}
+
+/// Wall-clock time, to the millisecond.
+fn unix_seconds() -> f64 {
+    jiff::Timestamp::now().as_millisecond() as f64 / 1e3
 }
 
 #[expect(clippy::disallowed_methods, reason = "a stopwatch around control calls, not the run's")]
