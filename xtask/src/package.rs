@@ -1,8 +1,9 @@
 //! `cargo xtask package`: the library crates as they would be published.
 
 use crate::shell;
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use cargo_metadata::MetadataCommand;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Package every library crate as for publishing.
 #[derive(clap::Args, Debug, Default)]
@@ -39,5 +40,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     if arguments.no_verify {
         cargo.arg("--no-verify");
     }
-    shell::run(&mut cargo)
+    // Crates are built against each other's archives, which cargo unpacks once per place and version
+    // and then keeps: another place each time, so that no archive of yesterday is built.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_millis();
+    let folder = shell::target()?.join(format!("xtask/package-{now}"));
+    let packaged = shell::run(cargo.arg("--target-dir").arg(&folder));
+    std::fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
+    packaged
 }
