@@ -69,7 +69,12 @@ impl<R: Reading> Decode for Decoder<R> {
             return Progress::Done;
         }
         match events.feed(at, bytes, &mut |event| state.take(event, reply)) {
-            Ok(progress) => progress,
+            Ok(progress) => {
+                if events.is_amid_line() {
+                    reply.chunks.followed(at);
+                }
+                progress
+            }
             Err(too_large) => {
                 reply.fail(Failure::new(FailureKind::Protocol, too_large.to_string()));
                 state.done = true;
@@ -94,6 +99,7 @@ impl<R: Reading> Decode for Decoder<R> {
 impl<R: Reading> State<R> {
     fn take(&mut self, event: Event<'_>, reply: &mut Reply) -> Progress {
         let data = event.data.trim_ascii();
+        let chunks = reply.chunks.len();
         if !data.is_empty() {
             reply.last_line = Some(event.at);
         }
@@ -106,6 +112,9 @@ impl<R: Reading> State<R> {
             self.events += 1;
             self.bare_events += u64::from(event.bare);
             self.take_frame(event, data, reply);
+        }
+        if reply.chunks.len() == chunks {
+            reply.chunks.followed(event.at);
         }
         if self.done { Progress::Done } else { Progress::More }
     }

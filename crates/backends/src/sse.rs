@@ -199,6 +199,11 @@ impl Events {
         self.flush(unterminated, sink);
     }
 
+    /// True when a line has begun whose end has not come.
+    pub fn is_amid_line(&self) -> bool {
+        !self.line.is_empty()
+    }
+
     /// The beginning of the first line that is neither SSE nor JSON; empty if there was none.
     pub fn stray(&self) -> &[u8] {
         &self.stray

@@ -34,6 +34,6 @@ pub use backend::{Backend, Request};
 pub use chunks::{Chunk, Chunks};
 pub use failure::{Failure, FailureKind};
 pub use protocol::{Decode, End, Progress, Protocol};
-pub use record::{CachedDetails, CountSource, Record, Reply};
+pub use record::{CachedDetails, CountSource, ReadLag, Record, Reply};
 pub use sample::{Counted, Prompt, Sample};
 pub use time::{Clock, Stamp};

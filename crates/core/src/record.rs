@@ -69,8 +69,37 @@ pub struct Reply {
     pub failure: Option<Failure>,
     /// Time spent connecting inside this request; `None` when a warm connection was used.
     pub connect: Option<Duration>,
+    /// The part of [`connect`](Self::connect) that the TLS handshake took.
+    pub tls: Option<Duration>,
     /// Dead kept-alive connections that were replaced (0 or 1).
     pub reconnects: u32,
+    /// How long its bytes waited for the client; `None` where the system does not tell.
+    pub read_lag: Option<ReadLag>,
+}
+
+/// How long received bytes waited until the client read them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadLag {
+    /// Reads.
+    pub reads: u32,
+    /// The longest wait.
+    pub longest: Duration,
+    /// All waits together.
+    pub total: Duration,
+}
+
+impl ReadLag {
+    /// Counts one read in.
+    pub fn add(&mut self, lag: Duration) {
+        self.reads = self.reads.saturating_add(1);
+        self.longest = self.longest.max(lag);
+        self.total = self.total.saturating_add(lag);
+    }
+
+    /// The mean wait; zero without a read.
+    pub fn mean(&self) -> Duration {
+        self.total.checked_div(self.reads).unwrap_or_default()
+    }
 }
 
 impl Reply {

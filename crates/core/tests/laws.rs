@@ -6,21 +6,46 @@ use servebench_core::{Chunk, Chunks, Failure, FailureKind, Stamp};
 proptest! {
     #[test]
     fn chunks_read_back_as_pushed(mut list in prop::collection::vec(
-        (any::<u32>(), prop::option::of(any::<u32>()), 0..4u32), 0..200))
+        (0..5_000_000u64, prop::option::of(any::<u32>()), prop_oneof![0..4u32, any::<u32>()]), 0..200))
     {
         list.sort_by_key(|c| c.0);
         let mut chunks = Chunks::default();
         for &(at, tokens, choice) in &list {
-            chunks.push(Stamp(u64::from(at) << 20), tokens, choice);
+            chunks.push(Stamp(at * 64), tokens, choice);
         }
         let want: Vec<Chunk> = list
             .iter()
-            .map(|&(at, tokens, choice)| Chunk { at: Stamp(u64::from(at) << 20), tokens, choice })
+            .map(|&(at, tokens, choice)| {
+                Chunk { at: Stamp(at * 64), after: Stamp(at * 64), tokens, choice }
+            })
             .collect();
         prop_assert_eq!(chunks.iter().collect::<Vec<_>>(), want.clone());
         prop_assert_eq!(chunks.len(), want.len());
         prop_assert_eq!(chunks.first(), want.first().map(|c| c.at));
         prop_assert_eq!(chunks.last(), want.last().map(|c| c.at));
+    }
+
+    /// Of each read, given as the pause before it and the number of chunks in it, the last chunk is
+    /// exact, if nothing followed it, and the others have the read's bounds.
+    #[test]
+    fn chunks_of_one_read_are_bounds_but_for_the_last(
+        reads in prop::collection::vec((1..1_000_000u64, 0..5u32, any::<bool>()), 0..50))
+    {
+        let (mut chunks, mut want, mut now) = (Chunks::default(), Vec::new(), 0);
+        for (pause, count, more) in reads {
+            let (after, at) = (Stamp(now * 64), Stamp((now + pause) * 64));
+            now += pause;
+            chunks.read_after(after);
+            for index in 0..count {
+                chunks.push(at, None, 0);
+                let exact = index + 1 == count && !more;
+                want.push((if exact { at } else { after }, at));
+            }
+            if more {
+                chunks.followed(at);
+            }
+        }
+        prop_assert_eq!(chunks.iter().map(|c| (c.after, c.at)).collect::<Vec<_>>(), want);
     }
 
     #[test]
