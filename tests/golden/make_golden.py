@@ -31,6 +31,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
 
+import structured
+
 HERE = Path(__file__).resolve().parent
 SEEDS = (1, 42, 2026)
 BACKENDS = ("sglang", "sglang-native", "sglang-oai", "sglang-oai-chat", "vllm", "vllm-chat", "lmdeploy", "lmdeploy-chat")
@@ -354,12 +356,16 @@ class Reference:
         _, wait = os.waitpid(pid, 0)
         return os.waitstatus_to_exitcode(wait), out.read_text()
 
-    def dataset(self, argv, tokenizer):
-        """The rows the client would send, what it printed about them, and the next draws of its two generators."""
+    def dataset(self, argv, tokenizer, more=lambda row: {}):
+        """The rows the client would send, what it printed about them, and the next draws of its two generators. `more`
+        gives what else a row has."""
         got = {}
 
+        def kept(row):
+            return {"prompt": row.prompt, "prompt_len": int(row.prompt_len), "output_len": int(row.output_len), **more(row)}
+
         async def instead_of_sending(**given):
-            got["rows"] = [{"prompt": r.prompt, "prompt_len": int(r.prompt_len), "output_len": int(r.output_len)} for r in given["input_requests"]]
+            got["rows"] = [kept(row) for row in given["input_requests"]]
             got["probe"] = {
                 "exponential": [float(self.numpy.random.exponential(1 / 10.0)) for _ in range(3)],
                 "random": [random.random() for _ in range(3)],
@@ -645,7 +651,7 @@ def layout(value, depth, indent=0):
     return ends[0] + pad + ("," + pad).join(items) + "\n" + " " * indent + ends[1]
 
 
-MAKERS = {"datasets": make_datasets, "payloads": make_payloads, "results": make_results, "arrivals": make_arrivals}
+MAKERS = {"datasets": make_datasets, "payloads": make_payloads, "results": make_results, "arrivals": make_arrivals, **structured.MAKERS}
 
 
 def main():

@@ -6,6 +6,16 @@ use std::process::Command;
 /// Plays every case as written and once more with its bytes cut at random places.
 #[test]
 fn every_case_gives_its_record() {
+    play(program(), &["--recut"]);
+}
+
+/// hyper's reader gives the same records as our own.
+#[test]
+fn every_case_gives_its_record_when_hyper_reads() {
+    play(&format!("{} --http-reader hyper", program()), &[]);
+}
+
+fn play(bench: &str, options: &[&str]) {
     let Ok(version) = Command::new("python3").arg("--version").output() else {
         eprintln!("SKIPPED: the cases need python3 (standard library only), which is not on PATH");
         return;
@@ -15,7 +25,8 @@ fn every_case_gives_its_record() {
     let _quiet = quiet_machine(); // times are compared within 20 ms
     let output = Command::new("python3")
         .arg(folder.join("run_cases.py"))
-        .args(["--bench", program(), "--recut"])
+        .args(["--bench", bench])
+        .args(options)
         .arg(folder.join("cases.md"))
         .env("HF_HUB_OFFLINE", "1")
         .output()

@@ -1,5 +1,6 @@
 //! Tests of bench-serving from outside: cases, command line, simulated runs, README.
 
+mod calibration;
 mod cases;
 mod command_line;
 mod documents;
@@ -8,3 +9,4 @@ mod prose;
 mod simulated;
 mod stack;
 mod support;
+mod verdict;

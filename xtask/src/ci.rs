@@ -70,7 +70,7 @@ fn steps() -> Vec<Step> {
             let mut doc = shell::cargo(["doc", "--workspace", "--all-features", "--no-deps"]);
             shell::run(doc.env("RUSTDOCFLAGS", "-D warnings"))
         }),
-        step("release", || shell::release_binaries(&["bench-serving", "sim-server"]).map(drop)),
+        step("release", || shell::release_binaries(&generate::binaries()).map(drop)),
         step("gen", || generate::run(&generate::Arguments { check: true })),
         step("smoke", smoke::run),
         step("package", || package::run(&package::Arguments::default())),

@@ -18,9 +18,22 @@ pub(crate) struct Arguments {
 
 const FOLDER: &str = "docs/src/reference";
 
+/// The programs whose `--help` is shown, with their subcommands.
+const PROGRAMS: [(&str, &[&str]); 4] = [
+    ("bench-serving", &[]),
+    ("profiler", &["start", "stop", "flush-cache", "server-info"]),
+    ("send-one", &[]),
+    ("sim-server", &[]),
+];
+
+/// The packages of those programs.
+pub(crate) fn binaries() -> [&'static str; PROGRAMS.len()] {
+    PROGRAMS.map(|(name, _)| name)
+}
+
 /// Makes every generated page, and writes or compares it.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let binaries = shell::release_binaries(&["bench-serving", "sim-server"])?;
+    let binaries = shell::release_binaries(&binaries())?;
     let mut pages = reference_pages()?;
     pages.insert("command-line.md".to_owned(), command_line(&binaries)?);
     let mut stale = Vec::new();
@@ -49,22 +62,26 @@ fn reference_pages() -> Result<BTreeMap<String, String>> {
     serde_json::from_str(&pages).context("the reference pages are not JSON")
 }
 
-fn command_line(binaries: &Path) -> Result<String> {
+fn command_line(folder: &Path) -> Result<String> {
     let mut text = String::from(
         "<!-- made by `cargo xtask gen`; do not edit -->\n# Command line\n\n\
          What the programs say about themselves with `--help`.\n",
     );
-    for binary in ["bench-serving", "sim-server"] {
-        let help = help(&binaries.join(binary))?;
-        write!(text, "\n## {binary}\n\n```text\n{help}\n```\n")?;
+    for (program, subcommands) in PROGRAMS {
+        let own = help(&folder.join(program), None)?;
+        write!(text, "\n## {program}\n\n```text\n{own}\n```\n")?;
+        for subcommand in subcommands {
+            let own = help(&folder.join(program), Some(subcommand))?;
+            write!(text, "\n### {program} {subcommand}\n\n```text\n{own}\n```\n")?;
+        }
     }
     Ok(text)
 }
 
 /// The help text at a fixed width, whatever terminal and environment this program runs in.
-fn help(binary: &Path) -> Result<String> {
+fn help(binary: &Path, subcommand: Option<&str>) -> Result<String> {
     let mut command = shell::command(binary);
-    command.arg("--help").env_clear().env("COLUMNS", "100").stdin(Stdio::null());
+    command.args(subcommand).arg("--help").env_clear().env("COLUMNS", "100").stdin(Stdio::null());
     let text = shell::read(&mut command)?;
     Ok(text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned())
 }

@@ -1,4 +1,4 @@
-//! When requests start: burst, constant and Poisson arrival schedules for load tests.
+//! When requests start: burst, constant, Poisson and gamma arrival schedules for load tests.
 //!
 //! A schedule is an iterator of absolute offsets since the start of the run. It knows no clock and
 //! never looks at what the server does: the whole schedule is fixed before the first request is
@@ -24,8 +24,10 @@
 //! # Ok::<(), servebench_arrival::ArrivalError>(())
 //! ```
 
+mod gamma;
 mod rate;
 mod schedule;
 
+pub use gamma::{Burstiness, Gamma, GammaGaps};
 pub use rate::{ArrivalError, Rate};
 pub use schedule::{Burst, Constant, Poisson, PoissonGaps, Timeline};

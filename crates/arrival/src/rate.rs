@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// Why a rate was refused.
+/// Why a rate or a burstiness was refused.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ArrivalError {
@@ -14,6 +14,12 @@ pub enum ArrivalError {
     /// Zero, negative, NaN, or so small that the gap between two requests is infinite.
     #[error("request rate {0} is not a positive number of requests per second")]
     NotPositive(f64),
+    /// The text is not a number.
+    #[error("burstiness `{0}` is not a number")]
+    NotAShape(String),
+    /// Zero, negative, NaN, or too small to be inverted.
+    #[error("burstiness {0} is not a positive number")]
+    NotBursty(f64),
 }
 
 /// A positive number of requests per second; infinite means all at once.

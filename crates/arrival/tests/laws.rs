@@ -3,10 +3,14 @@
 #![allow(clippy::unwrap_used, clippy::float_cmp, reason = "tests may fail, and mean exact values")]
 
 use proptest::prelude::*;
-use servebench_arrival::{Burst, Constant, Poisson, PoissonGaps, Rate, Timeline};
+use servebench_arrival::{
+    Burst, Burstiness, Constant, Gamma, GammaGaps, Poisson, PoissonGaps, Rate, Timeline,
+};
 use servebench_core::Stamp;
 use servebench_core::random::NumpyLegacy;
-use statrs::distribution::{ContinuousCDF, Exp};
+use std::panic::AssertUnwindSafe;
+
+mod law;
 
 fn rate(value: f64) -> Rate {
     Rate::per_second(value).unwrap()
@@ -71,53 +75,36 @@ fn the_asked_rate_is_reached() {
     }
 }
 
-/// Variance over mean of the counts per interval: one for a Poisson process, zero for a constant one.
-fn index_of_dispersion(offsets: &[Stamp], interval: Stamp) -> f64 {
-    let bin = |at: &Stamp| (at.0 / interval.0) as usize;
-    let bins = offsets.last().map_or(0, bin);
-    let mut counts = vec![0_f64; bins];
-    for at in offsets {
-        if let Some(count) = counts.get_mut(bin(at)) {
-            *count += 1.0;
+#[test]
+fn arrivals_have_the_rate_the_dispersion_and_the_gaps_of_their_process() {
+    for (law, offsets) in law::samples(50.0, 20_000, 11) {
+        law.check(&offsets);
+    }
+}
+
+#[test]
+fn a_sample_of_another_process_is_told_apart() {
+    let samples = law::samples(50.0, 20_000, 11);
+    for (law, _) in &samples {
+        for (other, offsets) in samples.iter().filter(|(other, _)| other.name != law.name) {
+            let checked = std::panic::catch_unwind(AssertUnwindSafe(|| law.check(offsets)));
+            assert!(checked.is_err(), "{} passes for {}", other.name, law.name);
         }
     }
-    let mean = counts.iter().sum::<f64>() / bins as f64;
-    counts.iter().map(|count| (count - mean).powi(2)).sum::<f64>() / (bins - 1) as f64 / mean
-}
-
-#[test]
-fn counts_disperse_as_those_of_a_poisson_process() {
-    // About 2 000 intervals with 10 arrivals each: the standard error is √(2/2000) = 0.032.
-    let index = index_of_dispersion(&poisson(100.0, 7, 20_000), Stamp::from_millis(100));
-    assert!((index - 1.0).abs() < 0.13, "index of dispersion {index}");
-    let even: Vec<_> = Constant::new(rate(100.0)).take(20_000).collect();
-    assert!(index_of_dispersion(&even, Stamp::from_millis(100)) < 0.01);
-}
-
-#[test]
-fn gaps_pass_a_kolmogorov_smirnov_test() {
-    let n = 10_000;
-    let offsets = poisson(50.0, 11, n + 1);
-    let mut gaps: Vec<f64> = offsets.windows(2).map(|pair| pair[1].secs_since(pair[0])).collect();
-    gaps.sort_by(f64::total_cmp);
-    let law = Exp::new(50.0).unwrap();
-    let distance = gaps.iter().enumerate().fold(0.0_f64, |worst, (rank, &gap)| {
-        let cdf = law.cdf(gap);
-        let (below, above) = (rank as f64 / n as f64, (rank + 1) as f64 / n as f64);
-        worst.max(cdf - below).max(above - cdf)
-    });
-    // Critical value at the level of one in a thousand: 1.95 / √n.
-    assert!(distance < 1.95 / (n as f64).sqrt(), "distance {distance}");
 }
 
 proptest! {
     #[test]
     fn offsets_never_decrease_and_start_at_zero(
         per_second in prop_oneof![1e-6..1e9_f64, Just(f64::INFINITY), Just(1e-300)],
+        shape in prop_oneof![1e-3..1e3_f64, Just(f64::INFINITY), Just(1e-300)],
         seed: u32,
     ) {
+        let burstiness = Burstiness::new(shape).unwrap();
+        let mut draws = NumpyLegacy::new(seed);
         let schedules = [
             poisson(per_second, seed, 200),
+            Gamma::new(rate(per_second), burstiness, &mut draws).take(200).collect(),
             Constant::new(rate(per_second)).take(200).collect(),
         ];
         for offsets in schedules {
@@ -133,12 +120,15 @@ proptest! {
         seed: u32,
     ) {
         let gaps = PoissonGaps::new(rate(per_second));
-        let mut draws = NumpyLegacy::new(seed);
+        let gamma = GammaGaps::new(rate(per_second), Burstiness::POISSON);
+        let (mut draws, mut again) = (NumpyLegacy::new(seed), NumpyLegacy::new(seed));
         let mut timeline = Timeline::default();
         let by_hand: Vec<_> = (0..50)
             .map(|_| {
                 let at = timeline.now();
-                timeline.advance(gaps.next_gap(&mut draws));
+                let gap = gaps.next_gap(&mut draws);
+                assert_eq!(gap, gamma.next_gap(&mut again));
+                timeline.advance(gap);
                 at
             })
             .collect();

@@ -24,7 +24,7 @@ impl CachedParts<'_> {
         let (device, host, storage) = (self.device.0, self.host.0, self.storage.0);
         device.or(host).or(storage)?;
         let count = |part: Option<u32>| u64::from(part.unwrap_or(0));
-        reply.cached_details = Some(CachedDetails {
+        reply.rare_mut().cached_details = Some(CachedDetails {
             device: count(device),
             host: count(host),
             storage: storage.map(u64::from),

@@ -86,6 +86,7 @@ record! {
         "cached_tokens_details" => cached_parts: CachedParts<'a>,
         "spec_accept_length" => accept_length: Number,
         "spec_verify_ct" => verify_steps: Count,
+        "e2e_latency" => latency: Number,
     }
 }
 
@@ -196,10 +197,13 @@ impl NativeReading {
         if let Some(cached) = meta.cached.0.map(u64::from).or(parts) {
             reply.cached_tokens = Some(cached);
         }
+        if let Some(latency) = meta.latency.0.filter(|_| index == 0) {
+            reply.server_latency = Some(latency);
+        }
         let steps = meta.verify_steps.0.filter(|&steps| steps > 0);
         let by_steps = || Some(f64::from(meta.completion.0?) / f64::from(steps?));
         if let Some(length) = meta.accept_length.0.or_else(by_steps) {
-            reply.accept_length = Some(length);
+            reply.rare_mut().accept_length = Some(length);
         }
     }
 }

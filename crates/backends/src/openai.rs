@@ -105,7 +105,7 @@ impl OpenAiReading {
         }
         state.finish(&choice.finish, reply);
         if let Some(length) = choice.meta.accept_length.0 {
-            reply.accept_length = Some(length);
+            reply.rare_mut().accept_length = Some(length);
         }
     }
 }

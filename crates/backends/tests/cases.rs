@@ -115,7 +115,7 @@ fn actual(key: &str, reply: &Reply) -> Value {
         "output_len" => json!(reply.completion_tokens.map_or(reply.text.len(), |n| n as usize)),
         "prompt_len" => json!(reply.prompt_tokens),
         "cached" => json!(reply.cached_tokens),
-        "accept_length" => json!(reply.accept_length),
+        "accept_length" => json!(reply.rare().accept_length),
         other => panic!("unknown key {other}"),
     }
 }

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use servebench_backends::{BackendKind, GenerateOptions};
-use servebench_core::{Prompt, Sample};
+use servebench_core::{Prompt, Sample, Session};
+use std::sync::Arc;
 
 fn object(value: Value) -> Map<String, Value> {
     let Value::Object(map) = value else { panic!("{value} is no object") };
@@ -66,6 +67,36 @@ fn messages_go_out_as_they_are() {
     let sample = Sample { prompt: Prompt::Messages(messages.clone()), ..sample() };
     let body = encode(BackendKind::SglangOaiChat, GenerateOptions::default(), &sample, None);
     assert_eq!(body["messages"], json!(messages));
+}
+
+#[test]
+fn a_conversation_is_cut_where_its_messages_go() {
+    let user = |text: &str| json!({"role": "user", "content": text});
+    let turns = vec![
+        vec![json!({"role": "system", "content": "\"messages\":[]"}), user("a")],
+        vec![user("b")],
+    ];
+    let options = || GenerateOptions { model: "\"messages\":[]".into(), ..Default::default() };
+    let extra_body = object(json!({"temperature": 0.5, "top": {"messages": []}}));
+    let sample = Sample { prompt: Prompt::Turns(turns.clone()), extra_body, ..sample() };
+    let chat = BackendKind::VllmChat.protocol(options());
+    let conversation = Arc::new(chat.conversation(&sample, Some("adapter")).expect("turns"));
+    let (mut session, first) = Session::start(&conversation);
+    assert_eq!(first, chat.encode(&sample, Some("adapter")));
+    let history = [&turns[0][..], &[json!({"role": "assistant", "content": "1\n"})], &turns[1]];
+    let whole = Sample { prompt: Prompt::Messages(history.concat()), ..sample.clone() };
+    assert_eq!(session.next("1\n"), Some(chat.encode(&whole, Some("adapter"))));
+    assert_eq!(session.next("2"), None);
+
+    let one = Sample { prompt: Prompt::Messages(turns[0].clone()), ..sample.clone() };
+    assert_eq!(chat.conversation(&one, None), None);
+    for kind in [BackendKind::Sglang, BackendKind::Vllm] {
+        assert_eq!(kind.protocol(options()).conversation(&sample, None), None, "{kind}");
+    }
+    // Messages of the command line leave no place for the conversation's.
+    let extra_body = object(json!({"messages": [{"role": "user", "content": "mine"}]}));
+    let taken = GenerateOptions { extra_body, ..options() };
+    assert_eq!(BackendKind::VllmChat.protocol(taken).conversation(&sample, None), None);
 }
 
 #[test]

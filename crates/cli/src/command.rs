@@ -1,7 +1,7 @@
 //! What all commands do around their own work.
 
 use crate::args::SGLANG_FLAGS;
-use crate::{Code, Environment, Failure, Io, plain_arguments};
+use crate::{Code, Environment, Failure, Io, plain_arguments, replica};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -12,8 +12,13 @@ pub fn main(
     run: impl FnOnce(Vec<OsString>, &Environment, &Io) -> Result<Code, Failure>,
 ) -> ExitCode {
     let io = Io::standard();
-    let arguments = std::env::args_os().skip(1).collect();
-    let code = run(arguments, &Environment::from_process(), &io).unwrap_or_else(|failure| {
+    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let ended = if arguments.first().is_some_and(|word| word == replica::WORD) {
+        replica::serve(&mut std::io::stdin().lock(), &io)
+    } else {
+        run(arguments, &Environment::from_process(), &io)
+    };
+    let code = ended.unwrap_or_else(|failure| {
         io.say(&failure);
         failure.code
     });
@@ -31,6 +36,21 @@ pub fn parse<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
+    parse_as(arguments, "sglang.bench_serving", SGLANG_FLAGS, io)
+}
+
+/// As [`parse`], for the Python tool `tool`, whose flags are `upstream`: they alone may be
+/// abbreviated.
+///
+/// # Errors
+///
+/// A usage failure whose message names the flag.
+pub fn parse_as<A: Parser + CommandFactory>(
+    arguments: Vec<OsString>,
+    tool: &str,
+    upstream: &[&str],
+    io: &Io,
+) -> Result<Option<A>, Failure> {
     // A negative number is a value, and the flag it was given to says why it is wrong.
     let negative = |arg: clap::Arg| match arg.get_action() {
         clap::ArgAction::Set | clap::ArgAction::Append => arg.allow_negative_numbers(true),
@@ -41,14 +61,13 @@ pub fn parse<A: Parser + CommandFactory>(
     let known: Vec<String> =
         command.get_arguments().filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect();
     let ours: Vec<&str> = known.iter().map(String::as_str).chain(["--version"]).collect();
-    let plain = plain_arguments(arguments, SGLANG_FLAGS, &ours)?;
+    let plain = plain_arguments(arguments, upstream, &ours)?;
     let flag = |word: &OsString| word.to_str()?.split('=').next().map(str::to_owned);
     let missing = |flag: &String| {
-        SGLANG_FLAGS.contains(&flag.as_str()) && !ours.contains(&flag.as_str()) && flag != "--help"
+        upstream.contains(&flag.as_str()) && !ours.contains(&flag.as_str()) && flag != "--help"
     };
     if let Some(flag) = plain.iter().filter_map(flag).find(missing) {
-        let message =
-            format!("{flag} is a flag of sglang.bench_serving that is not built here yet");
+        let message = format!("{flag} is a flag of {tool} that is not built here yet");
         return Err(Failure::usage(message).hint("--help lists what there is"));
     }
     let words = std::iter::once(OsString::from(&name)).chain(plain);

@@ -1,15 +1,19 @@
 //! Settings that come from the environment: the one place that reads it.
 
 use std::fmt;
+use std::path::PathBuf;
 
 /// The environment variables that the commands honour.
 #[derive(Clone, Default)]
 pub struct Environment {
+    /// This program's own file, which it can start once more; `None` when a command is called from
+    /// within another program.
+    pub program: Option<PathBuf>,
     lookup: std::collections::HashMap<String, String>,
 }
 
 /// The variables read, with what they do: for the documentation.
-pub const VARIABLES: [(&str, &str); 13] = [
+pub const VARIABLES: [(&str, &str); 14] = [
     ("OPENAI_API_KEY", "sent to the server as `Authorization: Bearer <value>` with every call"),
     ("API_KEY", "sent as `Authorization: <value>` when OPENAI_API_KEY is not set"),
     ("SGLANG_IS_IN_CI", "`true` or `1`: flush the cache before a run on an sglang backend"),
@@ -24,6 +28,10 @@ pub const VARIABLES: [(&str, &str); 13] = [
     ("HF_TOKEN", "token for the hub"),
     ("HF_TOKEN_PATH", "file that holds the token (default $HF_HOME/token)"),
     ("HF_HUB_OFFLINE", "`1`: use cached files only"),
+    (
+        "XDG_CACHE_HOME",
+        "folder of caches: generated data is kept in its `servebench` (default ~/.cache)",
+    ),
     ("SSL_CERT_FILE", "further certificate authorities for https, in PEM"),
     ("REQUESTS_CA_BUNDLE", "the same, when SSL_CERT_FILE is not set"),
 ];
@@ -32,6 +40,7 @@ impl Environment {
     /// The process's environment.
     pub fn from_process() -> Self {
         Self {
+            program: std::env::current_exe().ok(),
             lookup: std::env::vars_os()
                 .filter_map(|(key, value)| {
                     Some((key.into_string().ok()?, value.into_string().ok()?))
@@ -43,7 +52,7 @@ impl Environment {
     /// An environment that holds just `variables`, for tests.
     pub fn from_pairs<const N: usize>(variables: [(&str, &str); N]) -> Self {
         let own = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-        Self { lookup: variables.into_iter().map(own).collect() }
+        Self { lookup: variables.into_iter().map(own).collect(), ..Self::default() }
     }
 
     /// The variable's value; one that is set to nothing counts as not set.
@@ -68,6 +77,9 @@ impl Environment {
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Values stay out: some are secrets.
-        f.debug_struct("Environment").field("variables", &self.lookup.len()).finish()
+        f.debug_struct("Environment")
+            .field("program", &self.program)
+            .field("variables", &self.lookup.len())
+            .finish()
     }
 }

@@ -19,7 +19,7 @@ pub enum Code {
     Server,
     /// No request succeeded, or fewer than `--min-success-rate` asks for.
     Requests,
-    /// An objective or regression gate was missed.
+    /// An objective, a regression gate or `--fail-if-client-bound` was missed.
     Gate,
     /// The output could not be written.
     Output,
@@ -38,7 +38,7 @@ impl Code {
         (Self::Data, "a plan or data that cannot be used"),
         (Self::Server, "server not ready, warm-up failed, or a control call refused"),
         (Self::Requests, "no request succeeded, or fewer than --min-success-rate"),
-        (Self::Gate, "an objective or regression gate missed"),
+        (Self::Gate, "an objective, a regression gate or --fail-if-client-bound missed"),
         (Self::Output, "output not written (the result line goes to standard output instead)"),
         (Self::Interrupted, "interrupted by Ctrl-C; partial result written and marked"),
         (Self::Terminated, "ended by SIGTERM; partial result written and marked"),

@@ -39,6 +39,13 @@ impl Io {
         line(&self.out, data)
     }
 
+    /// Prints data as it is, without a line end: for what comes in pieces.
+    pub fn write(&self, data: impl Display) -> io::Result<()> {
+        let mut out = self.out.lock().map_err(|_| io::ErrorKind::Other)?;
+        write!(out, "{data}")?;
+        out.flush()
+    }
+
     /// Says something to the person at the terminal. A closed standard error is no reason to stop.
     pub fn say(&self, message: impl Display) {
         if line(&self.err, message).is_err() {

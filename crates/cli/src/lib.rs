@@ -27,21 +27,30 @@
 mod abbreviate;
 pub mod args;
 mod command;
+mod data;
 mod environment;
 mod exit;
 mod fetching;
+#[doc(hidden)]
+pub mod fuzzing;
 mod io;
 mod names;
+mod network;
 mod plan;
 mod prepare;
+pub mod profiler;
 mod progress;
+mod replica;
+pub mod send_one;
 mod serve;
 mod signals;
 
 pub use abbreviate::plain_arguments;
-pub use command::{main, parse};
+pub use command::{main, parse, parse_as};
 pub use environment::{Environment, VARIABLES};
 pub use exit::{Code, Failure};
 pub use io::{Captured, Io};
-pub use plan::{LoadPlan, Plan, ProfilePlan, ReportPlan, SamplingPlan, ServingArgs};
+pub use plan::{
+    Calibrate, ClientPlan, LoadPlan, Plan, ProfilePlan, ReportPlan, SamplingPlan, ServingArgs,
+};
 pub use serve::serve;

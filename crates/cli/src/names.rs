@@ -6,6 +6,7 @@ use servebench_control::Control;
 use servebench_http::Connect;
 use servebench_tokens::{Hub, Tokenizer};
 use std::path::Path;
+use std::thread::JoinHandle;
 
 /// The names a run goes by.
 #[derive(Clone, Debug)]
@@ -66,6 +67,34 @@ pub(crate) async fn tokenizer<K: Connect>(
         Some(_) => failure,
         None => failure.hint(hint),
     })
+}
+
+/// A tokenizer that is loaded on a thread of its own, while the server is asked whether it is ready.
+#[derive(Debug)]
+pub(crate) struct EarlyTokenizer(Option<JoinHandle<Result<Tokenizer, Failure>>>);
+
+impl EarlyTokenizer {
+    /// Begins, if a file or folder was named: a download might outlast a server that is not there.
+    pub(crate) fn start(plan: &Plan, hub: &Hub, environment: &Environment) -> Self {
+        let named = plan.tokenizer.clone().filter(|name| Path::new(name).exists());
+        let (hub, environment) = (hub.clone(), environment.clone());
+        let thread = std::thread::Builder::new().name("tokenizer".into());
+        Self(named.and_then(|name| thread.spawn(move || load(&name, &hub, &environment)).ok()))
+    }
+
+    /// The tokenizer, if it was begun.
+    pub(crate) fn finish(mut self) -> Option<Result<Tokenizer, Failure>> {
+        self.0.take()?.join().ok()
+    }
+}
+
+impl Drop for EarlyTokenizer {
+    fn drop(&mut self) {
+        // No thread is left behind.
+        if let Some(thread) = self.0.take() {
+            drop(thread.join());
+        }
+    }
 }
 
 fn load(name: &str, hub: &Hub, environment: &Environment) -> Result<Tokenizer, Failure> {

@@ -1,9 +1,10 @@
 //! What will be done: validated, complete, serializable. No I/O.
 
 use crate::args::{
-    DatasetArgs, LoadArgs, LoraDistribution, OwnArgs, ProfileArgs, ReportArgs, SamplingArgs,
-    TargetArgs,
+    DatasetArgs, HttpReaderName, LoadArgs, LoraDistribution, OwnArgs, ProfileArgs, ReceiveStamps,
+    ReportArgs, SamplingArgs, TargetArgs,
 };
+use crate::data::{DataDefaults, dataset_options};
 use crate::environment::Environment;
 use crate::exit::OrCode;
 use crate::{Code, Failure};
@@ -75,6 +76,8 @@ pub struct Plan {
     pub profile: Option<ProfilePlan>,
     /// What is reported.
     pub report: ReportPlan,
+    /// What is asked of the client itself.
+    pub client: ClientPlan,
     /// What the user should know before the run.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -86,10 +89,16 @@ pub struct LoadPlan {
     /// Requests per second.
     #[serde(serialize_with = "rate_as_json")]
     pub request_rate: Rate,
+    /// Whether the rows' own times count instead.
+    pub use_trace_timestamps: bool,
     /// Most requests under way at once.
     pub max_concurrency: Option<usize>,
     /// Open a connection for each request.
     pub cold_connections: bool,
+    /// Where receive times come from.
+    pub receive_stamps: ReceiveStamps,
+    /// Who reads HTTP/1.1.
+    pub http_reader: HttpReaderName,
     /// Requests before the measured ones.
     pub warmup_requests: usize,
     /// How long the flush may take; `None`: no flush.
@@ -177,38 +186,62 @@ pub struct ReportPlan {
     pub min_success_rate: Option<f64>,
 }
 
+/// What is asked of the client itself.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct ClientPlan {
+    /// Whether it is measured before the run.
+    pub calibrate: Calibrate,
+    /// Whether a run that shows its limit is a failure.
+    pub fail_if_client_bound: bool,
+}
+
+/// Whether the client is measured before the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Calibrate {
+    /// Only when the load looks heavy for the machine.
+    #[default]
+    WhenHeavy,
+    /// Whatever the load.
+    Always,
+    /// Whatever the load, not.
+    Never,
+}
+
+impl ClientPlan {
+    fn new(own: &OwnArgs) -> Self {
+        let calibrate = match (own.calibrate, own.no_calibrate) {
+            (_, true) => Calibrate::Never,
+            (true, false) => Calibrate::Always,
+            (false, false) => Calibrate::WhenHeavy,
+        };
+        Self { calibrate, fail_if_client_bound: own.fail_if_client_bound }
+    }
+}
+
 /// Requests above which a profile without an end is warned of.
 const LONG_PROFILE: usize = 100;
 
-/// Defaults of the Python tool, and what `--simulate` makes of them.
-struct Defaults {
-    dataset: DatasetName,
-    num_prompts: usize,
-    input_len: u32,
-    output_len: u32,
-    range_ratio: f64,
-    /// The built-in tokenizer turns ids above 127 into other texts; its prompts are made exact.
-    exact_lengths: bool,
-}
+/// Defaults of the Python tool.
+const SERVER_DATA: DataDefaults = DataDefaults {
+    name: DatasetName::ShareGpt,
+    num_prompts: 1000,
+    input_len: 1024,
+    output_len: 1024,
+    range_ratio: 0.0,
+    exact_lengths: false,
+};
 
-impl Defaults {
-    const SERVER: Self = Self {
-        dataset: DatasetName::ShareGpt,
-        num_prompts: 1000,
-        input_len: 1024,
-        output_len: 1024,
-        range_ratio: 0.0,
-        exact_lengths: false,
-    };
-    const SIMULATED: Self = Self {
-        dataset: DatasetName::RandomIds,
-        num_prompts: 200,
-        input_len: 128,
-        output_len: 64,
-        range_ratio: 1.0,
-        exact_lengths: true,
-    };
-}
+/// What `--simulate` makes of them. The built-in tokenizer turns ids above 127 into other texts, so
+/// its prompts are made exact.
+const SIMULATED_DATA: DataDefaults = DataDefaults {
+    name: DatasetName::RandomIds,
+    num_prompts: 200,
+    input_len: 128,
+    output_len: 64,
+    range_ratio: 1.0,
+    exact_lengths: true,
+};
 
 impl Plan {
     /// Checks what was typed and fills in what was not.
@@ -218,14 +251,24 @@ impl Plan {
     /// Usage failures that name the flags.
     pub fn new(args: ServingArgs, environment: &Environment) -> Result<Self, Failure> {
         let ServingArgs { target, dataset, load, sampling, report, profile, own } = args;
-        let defaults = if own.simulate { Defaults::SIMULATED } else { Defaults::SERVER };
+        let mut defaults = if own.simulate { SIMULATED_DATA } else { SERVER_DATA };
+        defaults.exact_lengths &= target.tokenizer.is_none();
         let backend = target.backend.unwrap_or(BackendKind::Sglang);
         let mut warnings = Vec::new();
 
         let seed = dataset.seed.unwrap_or(42);
-        let built_in = own.simulate && target.tokenizer.is_none();
-        let dataset = dataset_options(dataset, backend, &defaults, built_in)?;
-        let load = load_plan(load, own.workers, backend, environment)?;
+        let dataset = dataset_options(dataset, backend, &defaults, environment, &mut warnings)?;
+        if dataset.name.has_timestamps()
+            && load.use_trace_timestamps != Some(false)
+            && load.request_rate.is_some()
+        {
+            warnings.push(
+                "--request-rate does nothing here: requests are sent at the times of the trace \
+                 (--use-trace-timestamps false sends them at that rate)"
+                    .to_owned(),
+            );
+        }
+        let load = load_plan(load, own.workers, backend, dataset.name, environment)?;
         if report.print_requests && backend != BackendKind::SglangOaiChat {
             return Err(Failure::usage("--print-requests works with --backend sglang-oai-chat"));
         }
@@ -315,6 +358,7 @@ impl Plan {
                 tag: report.tag,
                 min_success_rate: report.min_success_rate,
             },
+            client: ClientPlan::new(&own),
             warnings,
         })
     }
@@ -361,53 +405,20 @@ fn base_url(
     parsed.map(Some).map_err(|error| Failure::new(Code::Usage, anyhow::anyhow!("{flag}: {error}")))
 }
 
-fn dataset_options(
-    args: DatasetArgs,
-    backend: BackendKind,
-    defaults: &Defaults,
-    built_in: bool,
-) -> Result<DatasetOptions, Failure> {
-    let name = args.dataset_name.unwrap_or(defaults.dataset);
-    if args.tokenize_prompt && backend != BackendKind::Sglang {
-        return Err(Failure::usage(format!(
-            "--tokenize-prompt works with --backend sglang, not {backend}"
-        )));
-    }
-    if args.apply_chat_template && name.is_random() {
-        return Err(Failure::usage(format!(
-            "--apply-chat-template works with --dataset-name sharegpt and custom, not {}",
-            name.name()
-        )));
-    }
-    let path = args.dataset_path.filter(|path| !path.as_os_str().is_empty());
-    if name == DatasetName::Custom && path.is_none() {
-        return Err(Failure::usage("--dataset-name custom needs --dataset-path FILE"));
-    }
-    let exact = defaults.exact_lengths && built_in && name.is_random();
-    let options = DatasetOptions {
-        name,
-        path,
-        num_prompts: args.num_prompts.unwrap_or(defaults.num_prompts),
-        random_input_len: args.random_input_len.unwrap_or(defaults.input_len),
-        random_output_len: args.random_output_len.unwrap_or(defaults.output_len),
-        random_range_ratio: args.random_range_ratio.unwrap_or(defaults.range_ratio),
-        sharegpt_output_len: args.sharegpt_output_len,
-        sharegpt_context_len: args.sharegpt_context_len,
-        prompt_suffix: args.prompt_suffix.unwrap_or_default(),
-        apply_chat_template: args.apply_chat_template,
-        tokenize_prompt: args.tokenize_prompt,
-        exact_lengths: args.exact_lengths || exact,
-    };
-    options.check().or_code(Code::Usage)?;
-    Ok(options)
-}
-
 fn load_plan(
     args: LoadArgs,
     workers: Option<usize>,
     backend: BackendKind,
+    dataset: DatasetName,
     environment: &Environment,
 ) -> Result<LoadPlan, Failure> {
+    let timed = dataset.has_timestamps();
+    if args.use_trace_timestamps == Some(true) && !timed {
+        return Err(Failure::usage(format!(
+            "--use-trace-timestamps works with --dataset-name mooncake, whose rows have times, not {}",
+            dataset.name()
+        )));
+    }
     let request_rate = match args.request_rate.as_deref() {
         None => Rate::INFINITE,
         Some(text) => text
@@ -431,9 +442,12 @@ fn load_plan(
         args.flush_cache || (environment.is_on("SGLANG_IS_IN_CI") && backend.info().is_sglang);
     Ok(LoadPlan {
         request_rate,
+        use_trace_timestamps: timed && args.use_trace_timestamps.unwrap_or(true),
         // 0 means no cap upstream too.
         max_concurrency: args.max_concurrency.filter(|cap| *cap > 0),
         cold_connections: args.cold_connections,
+        receive_stamps: args.receive_stamps,
+        http_reader: args.http_reader,
         warmup_requests: args.warmup_requests.unwrap_or(1),
         flush: flush.then(|| Duration::from_secs_f64(args.flush_cache_timeout.unwrap_or(60.0))),
         lora_names: args.lora_name,

@@ -3,6 +3,7 @@
 use crate::args::LoraDistribution;
 use crate::exit::OrCode;
 use crate::names::Names;
+use crate::progress::Ticker;
 use crate::{Code, Failure, Io, LoadPlan, Plan};
 use servebench_arrival::{PoissonGaps, Timeline};
 use servebench_backends::GenerateOptions;
@@ -12,7 +13,9 @@ use servebench_datasets::{load, measure_drift};
 use servebench_run::Job;
 use servebench_tokens::{Hub, Tokenizer};
 use sha2::{Digest, Sha256};
+use std::collections::hash_map::RandomState;
 use std::fmt::Write;
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 /// Longest output of a warm-up request, in tokens.
@@ -21,6 +24,8 @@ const WARMUP_OUTPUT: u32 = 32;
 const DRIFT_BYTES: usize = 256 * 1024;
 /// Set apart from the seed of the measured prompts.
 const WARMUP_SEED: u32 = 0x5eed_cafe;
+/// Header that SGLang's router reads.
+const ROUTING_KEY: &str = "X-SMG-Routing-Key";
 
 /// Everything that will be sent.
 #[derive(Debug)]
@@ -36,6 +41,17 @@ pub(crate) struct Prepared {
     pub(crate) sha256: String,
 }
 
+impl Prepared {
+    /// Requests per second that are offered: as asked for, or in the mean of the trace.
+    pub(crate) fn rate(&self, plan: &Plan) -> f64 {
+        if !plan.load.use_trace_timestamps {
+            return plan.load.request_rate.get();
+        }
+        let span = self.job.schedule.last().copied().unwrap_or_default().as_secs_f64();
+        if span > 0.0 { self.job.schedule.len() as f64 / span } else { f64::INFINITY }
+    }
+}
+
 /// Loads the dataset and encodes every request.
 pub(crate) fn prepare(
     plan: &Plan,
@@ -44,21 +60,26 @@ pub(crate) fn prepare(
     hub: &Hub,
     io: &Io,
 ) -> Result<Prepared, Failure> {
+    let _ticker =
+        if plan.report.progress { Ticker::preparing(io, tokenizer) } else { Ticker::silent() };
     let mut draws = Draws::new(plan.seed);
     let loaded = load(&plan.dataset, tokenizer, hub, &mut draws).or_code(Code::Data)?;
     for warning in &loaded.warnings {
         io.say(format_args!("warning: {warning}"));
     }
     let samples = loaded.samples;
-    let drift = measure_drift(&samples, tokenizer, DRIFT_BYTES).or_code(Code::Data)?;
-    if !drift.is_none() {
-        io.say(format_args!("warning: {drift}"));
+    if plan.dataset.name.is_random() {
+        let drift = measure_drift(&samples, tokenizer, DRIFT_BYTES).or_code(Code::Data)?;
+        if !drift.is_none() {
+            io.say(format_args!("warning: {drift}"));
+        }
     }
     let protocol = plan.backend.protocol(generate_options(plan, names));
-    let (requests, schedule) = encode(plan, protocol.as_ref(), &samples, &mut draws);
+    let run = run_name();
+    let (requests, schedule) = encode(plan, protocol.as_ref(), &samples, &run, &mut draws);
     let sha256 = plan_hash(protocol.path(), &requests, &schedule);
 
-    let (warmup, warmup_prompts) = warm_up(plan, protocol.as_ref(), &samples, tokenizer)?;
+    let (warmup, warmup_prompts) = warm_up(plan, protocol.as_ref(), &samples, &run, tokenizer)?;
     let max_concurrency = plan.load.max_concurrency;
     let job = Job {
         requests: requests.into(),
@@ -102,29 +123,56 @@ fn encode(
     plan: &Plan,
     protocol: &dyn Protocol,
     samples: &[Sample],
+    run: &str,
     draws: &mut Draws,
 ) -> (Vec<Request>, Vec<Stamp>) {
     let gaps = PoissonGaps::new(plan.load.request_rate);
     let mut timeline = Timeline::default();
     let mut adapters = Adapters::new(&plan.load);
     let (mut requests, mut schedule) = (Vec::new(), Vec::new());
-    for (id, sample) in samples.iter().enumerate() {
+    let mut id = 0;
+    for sample in samples {
         let adapter = adapters.next(draws);
-        requests.push(request(id, protocol, sample, adapter));
-        schedule.push(timeline.now());
-        timeline.advance(gaps.next_gap(&mut draws.numpy));
+        let request = request(id, protocol, sample, adapter, run);
+        id += request.turns();
+        requests.push(request);
+        if plan.load.use_trace_timestamps {
+            schedule.push(sample.timestamp.unwrap_or_default());
+        } else {
+            schedule.push(timeline.now());
+            timeline.advance(gaps.next_gap(&mut draws.numpy));
+        }
     }
     (requests, schedule)
 }
 
-fn request(id: usize, protocol: &dyn Protocol, sample: &Sample, adapter: Option<&str>) -> Request {
+fn request(
+    id: usize,
+    protocol: &dyn Protocol,
+    sample: &Sample,
+    adapter: Option<&str>,
+    run: &str,
+) -> Request {
     Request {
         id: id as u64,
         body: protocol.encode(sample, adapter),
-        headers: Vec::new(),
+        headers: routing(sample, run),
         prompt_len: sample.prompt_len,
         output_len: sample.output_len,
+        conversation: protocol.conversation(sample, adapter).map(Arc::new),
     }
+}
+
+/// The header by which SGLang's router keeps what belongs together on one server.
+fn routing(sample: &Sample, run: &str) -> Vec<(String, String)> {
+    let header = |key: &String| (ROUTING_KEY.to_owned(), format!("{run}_{key}"));
+    sample.routing_key.iter().map(header).collect()
+}
+
+/// A name of this run alone, so that a router does not take its keys for those of an earlier run.
+fn run_name() -> String {
+    let random = RandomState::new().build_hasher().finish() as u32;
+    format!("{random:08x}_{}", jiff::ZonedDateTime::now().strftime("%Y%m%d%H%M%S"))
 }
 
 /// Chooses a LoRA adapter for each request.
@@ -173,6 +221,7 @@ fn warm_up(
     plan: &Plan,
     protocol: &dyn Protocol,
     samples: &[Sample],
+    run: &str,
     tokenizer: &Tokenizer,
 ) -> Result<(Vec<Request>, &'static str), Failure> {
     let adapter = plan.load.lora_names.first().map(String::as_str);
@@ -195,7 +244,7 @@ fn warm_up(
                 _ => Prompt::Text(tokenizer.decode(&ids, true).or_code(Code::Data)?),
             };
         }
-        Ok(request(id, protocol, &row, adapter))
+        Ok(Request { conversation: None, ..request(id, protocol, &row, adapter, run) })
     });
     Ok((requests.collect::<Result<_, Failure>>()?, whence))
 }
@@ -211,6 +260,9 @@ fn plan_hash(path: &str, requests: &[Request], schedule: &[Stamp]) -> String {
     for (request, due) in requests.iter().zip(schedule) {
         field(&due.0.to_le_bytes());
         field(&request.body);
+        let later =
+            request.conversation.iter().flat_map(|conversation| conversation.turns.iter().skip(1));
+        later.for_each(|messages| field(messages));
     }
     hash.finalize().iter().fold(String::new(), |mut hex, byte| {
         // Writing to a string cannot fail.

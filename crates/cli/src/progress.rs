@@ -3,8 +3,9 @@
 use crate::Io;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use servebench_run::Progress;
+use servebench_tokens::Tokenizer;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError, Sender};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use std::time::Duration;
 const REDRAW: Duration = Duration::from_millis(125);
 /// How often a line is written where there is no terminal.
 const LINE: Duration = Duration::from_secs(5);
+
+/// How long the preparation may take before it is spoken of.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Shows a phase's progress until it is dropped: a bar on a terminal, a line now and then elsewhere.
 #[derive(Debug)]
@@ -28,19 +32,18 @@ impl Ticker {
 
     /// Shows `progress` towards `total` requests.
     pub(crate) fn start(io: &Io, progress: &Arc<Progress>, total: usize) -> Self {
-        let (stop, stopped) = mpsc::channel();
         let (io, progress) = (io.clone(), Arc::clone(progress));
-        let draw = move || {
+        Self::spawn(move |stopped| {
             if io.is_terminal() {
                 let bar = bar(total);
-                tick(&stopped, REDRAW, || {
+                tick(stopped, REDRAW, || {
                     bar.set_message(message(&progress));
                     bar.set_position(progress.finished() as u64);
                 });
                 bar.finish_and_clear();
             } else {
                 let mut last = 0;
-                tick(&stopped, LINE, || {
+                tick(stopped, LINE, || {
                     let finished = progress.finished();
                     if finished != last {
                         last = finished;
@@ -48,9 +51,19 @@ impl Ticker {
                     }
                 });
             }
-        };
-        let thread = std::thread::Builder::new().name("progress".into()).spawn(draw).ok();
-        Self { stop: Some(stop), thread }
+        })
+    }
+
+    /// Shows that requests are being prepared, once that takes long.
+    pub(crate) fn preparing(io: &Io, tokenizer: &Tokenizer) -> Self {
+        let (io, tokenizer) = (io.clone(), tokenizer.clone());
+        Self::spawn(move |stopped| preparing(&io, stopped, PATIENCE, || tokenizer.texts()))
+    }
+
+    fn spawn(draw: impl FnOnce(&Receiver<()>) + Send + 'static) -> Self {
+        let (stop, stopped) = mpsc::channel();
+        let thread = std::thread::Builder::new().name("progress".into());
+        Self { stop: Some(stop), thread: thread.spawn(move || draw(&stopped)).ok() }
     }
 }
 
@@ -65,8 +78,28 @@ impl Drop for Ticker {
     }
 }
 
+/// Says how many texts have been tokenized: nothing before `patience` is over.
+fn preparing(io: &Io, stopped: &Receiver<()>, patience: Duration, texts: impl Fn() -> u64) {
+    if stopped.recv_timeout(patience) != Err(RecvTimeoutError::Timeout) {
+        return;
+    }
+    if io.is_terminal() {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{spinner} preparing: {msg} [{elapsed_precise}]");
+        let bar = bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        let bar = bar.with_elapsed(patience);
+        tick(stopped, REDRAW, || bar.set_message(format!("{} texts tokenized", texts())));
+        bar.finish_and_clear();
+    } else {
+        io.say(format_args!("still preparing: {} texts tokenized", texts()));
+        while stopped.recv_timeout(LINE) == Err(RecvTimeoutError::Timeout) {
+            io.say(format_args!("still preparing: {} texts tokenized", texts()));
+        }
+    }
+}
+
 /// Calls `show` every `period`, and once more when the other end is gone.
-fn tick(stopped: &mpsc::Receiver<()>, period: Duration, mut show: impl FnMut()) {
+fn tick(stopped: &Receiver<()>, period: Duration, mut show: impl FnMut()) {
     while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
         show();
     }
@@ -87,5 +120,33 @@ fn message(progress: &Progress) -> String {
     match progress.failed() {
         0 => format!(", {under_way} under way"),
         failed => format!(", {under_way} under way, {failed} failed"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_short_preparation_is_not_spoken_of() {
+        let (io, captured) = Io::captured();
+        let (stop, stopped) = mpsc::channel();
+        drop(stop);
+        preparing(&io, &stopped, Duration::ZERO, || 7);
+        assert_eq!(captured.err(), "");
+    }
+
+    #[test]
+    fn a_long_preparation_is_spoken_of() {
+        let (io, captured) = Io::captured();
+        let (stop, stopped) = mpsc::channel();
+        let stop = Cell::new(Some(stop));
+        // It ends when it is first spoken of.
+        preparing(&io, &stopped, Duration::ZERO, || {
+            drop(stop.take());
+            7
+        });
+        assert_eq!(captured.err(), "still preparing: 7 texts tokenized\n");
     }
 }

@@ -38,6 +38,17 @@ struct Shared {
 impl Interrupts {
     /// Listens from now on; without a listener the signals keep their usual effect.
     pub(crate) fn listen(stop: &Stop, io: &Io) -> io::Result<Self> {
+        Self::listen_saying(
+            stop,
+            io,
+            "interrupted: no more requests are sent; those under way get 3s. \
+             Once more to leave at once",
+        )
+    }
+
+    /// As [`listen`](Self::listen), for a command whose first signal does something else, which
+    /// `said` tells.
+    pub(crate) fn listen_saying(stop: &Stop, io: &Io, said: &'static str) -> io::Result<Self> {
         let shared = Shared::default();
         let (run, mut over) = oneshot::channel();
         let this = Self { shared: shared.clone(), _run: run };
@@ -48,7 +59,7 @@ impl Interrupts {
                 let interrupt = signal(SignalKind::interrupt());
                 let terminate = signal(SignalKind::terminate());
                 if let (Ok(interrupt), Ok(terminate)) = (interrupt, terminate) {
-                    let mut handled = pin!(shared.handle(interrupt, terminate, &stop, &io));
+                    let mut handled = pin!(shared.handle(interrupt, terminate, &stop, said, &io));
                     poll_fn(|cx| match Pin::new(&mut over).poll(cx) {
                         Poll::Ready(_) => Poll::Ready(()),
                         Poll::Pending => handled.as_mut().poll(cx),
@@ -74,17 +85,21 @@ impl Interrupts {
 }
 
 impl Shared {
-    async fn handle(&self, mut interrupt: Signal, mut terminate: Signal, stop: &Stop, io: &Io) {
+    async fn handle(
+        &self,
+        mut interrupt: Signal,
+        mut terminate: Signal,
+        stop: &Stop,
+        said: &str,
+        io: &Io,
+    ) {
         let first = next(&mut interrupt, &mut terminate).await;
         if !self.measuring.load(SeqCst) {
             leave(first);
         }
         self.code.store(first.number(), SeqCst);
         stop.drain();
-        io.say(format_args!(
-            "interrupted: no more requests are sent; those under way get {GRACE:?}. \
-             Once more to leave at once"
-        ));
+        io.say(said);
         let second = next(&mut interrupt, &mut terminate);
         if let Ok(code) = tokio::time::timeout(GRACE, second).await {
             leave(code);

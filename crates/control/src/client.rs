@@ -19,7 +19,7 @@ const START_LIMIT: Duration = Duration::from_mins(2);
 const STOP_LIMIT: Duration = Duration::from_mins(10);
 
 /// Kinds of servers that differ in their control calls.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Family {
     /// SGLang.
@@ -50,6 +50,29 @@ impl<K: Connect> Control<K> {
     /// Controls the server of `caller`.
     pub fn new(caller: Caller<K>, family: Family) -> Self {
         Self { caller, family }
+    }
+
+    /// The kind of server that calls are made for.
+    pub fn family(&self) -> Family {
+        self.family
+    }
+
+    /// Asks the server what it is: SGLang answers `/server_info` with its arguments, vLLM `/version`.
+    /// [`Family::Other`] if neither does; later calls then follow SGLang's names.
+    pub async fn detect(self) -> Result<Self, ControlError> {
+        let family = match self.get_json("server info", "/server_info").await {
+            // vLLM has one of that name in its development mode.
+            Ok(info) if info.get("vllm_config").is_some() => Family::Vllm,
+            Ok(_) => Family::Sglang,
+            Err(ControlError::Unsupported { .. } | ControlError::Unexpected { .. }) => {
+                match self.get_json("version", "/version").await {
+                    Ok(version) if version.get("version").is_some() => Family::Vllm,
+                    _ => Family::Other,
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self { family, ..self })
     }
 
     /// The URL of the endpoint `path`, for messages.
@@ -159,7 +182,14 @@ impl<K: Connect> Control<K> {
         self.profile("start profile", "/start_profile", body, START_LIMIT).await
     }
 
+    /// Starts the profiler of a server that was told at its own start what to profile: vLLM's way.
+    pub async fn start_configured_profile(&self) -> Result<(), ControlError> {
+        self.profile("start profile", "/start_profile", Vec::new(), START_LIMIT).await
+    }
+
     /// Stops the server's profiler; returns once the traces are written.
+    ///
+    /// SGLang answers status 500 when none runs: it has ended by itself, or was never started.
     pub async fn stop_profile(&self) -> Result<(), ControlError> {
         self.profile("stop profile", "/stop_profile", b"{}".to_vec(), STOP_LIMIT).await
     }
@@ -171,7 +201,8 @@ impl<K: Connect> Control<K> {
         body: Vec<u8>,
         limit: Duration,
     ) -> Result<(), ControlError> {
-        let answer = self.caller.call(Method::POST, path, Some(body.into()), limit).await?;
+        let body = (!body.is_empty()).then(|| body.into());
+        let answer = self.caller.call(Method::POST, path, body, limit).await?;
         if answer.is_ok() {
             return Ok(());
         }

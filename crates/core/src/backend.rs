@@ -1,8 +1,9 @@
 //! What the load engine drives: something that takes a request and fills a reply.
 
-use crate::Reply;
+use crate::{Conversation, Reply};
 use bytes::Bytes;
 use std::future::Future;
+use std::sync::Arc;
 
 /// A request whose body is already encoded, so that the run only sends bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -17,6 +18,16 @@ pub struct Request {
     pub prompt_len: u32,
     /// Output tokens asked for.
     pub output_len: u32,
+    /// The conversation that this is the first turn of. Its further turns have the ids after this
+    /// one.
+    pub conversation: Option<Arc<Conversation>>,
+}
+
+impl Request {
+    /// Requests that this one stands for: 1, or the turns of its conversation.
+    pub fn turns(&self) -> usize {
+        self.conversation.as_ref().map_or(1, |conversation| conversation.turns.len().max(1))
+    }
 }
 
 /// Sends requests. One value serves one worker for a whole run; it is never shared between threads.

@@ -1,6 +1,10 @@
 //! The token-bearing chunks of one reply, stored in a few bytes each.
 
+mod bits;
+mod coding;
+
 use crate::Stamp;
+use coding::{Packed, Reader, Writer};
 
 /// One token-bearing piece of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +26,8 @@ impl Chunk {
     }
 }
 
-/// An append-only list of [`Chunk`]s, delta-encoded: about three bytes a chunk.
+/// An append-only list of [`Chunk`]s, encoded: about two bytes a chunk, where gaps vary by half a
+/// millisecond, and a fraction of one where chunks come together.
 ///
 /// Stamps never decrease: a chunk that claims to be older than the one before it takes that
 /// one's stamp. They are kept to [`RESOLUTION`](Self::RESOLUTION).
@@ -31,80 +36,101 @@ impl Chunk {
 /// stamp only the last is exact, and that only if nothing followed it
 /// ([`followed`](Self::followed)); the others came at any time since the read before
 /// ([`read_after`](Self::read_after)).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Chunks {
-    /// All chunks but the last.
     bytes: Vec<u8>,
-    end: Place,
-    /// What comes next tells whether the last one's stamp is a bound.
-    last: Packed,
     first: u64,
+    last: u64,
+    len: u32,
+    /// What only a list that still grows has.
+    open: Option<Box<Open>>,
+}
+
+/// The growing end of a list.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    writer: Writer,
+    /// The last chunk, not encoded yet: what comes next tells whether its stamp is a bound.
+    last: Option<Packed>,
     /// Nothing of what is being read came before; `None` where reads are not announced.
     after: Option<u64>,
-    len: u32,
 }
 
-/// A chunk in units of the resolution.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Packed {
-    at: u64,
-    /// How long before `at` it may have come.
-    slack: u64,
-    /// Tokens plus one; 0 where they are not known.
-    tokens: u64,
-    choice: u32,
+impl Open {
+    /// Something was received at `at`: if together with the last chunk, that one's stamp is a bound.
+    fn note(&mut self, at: u64) {
+        if let (Some(after), Some(last)) = (self.after, &mut self.last)
+            && at <= last.at
+        {
+            last.slack = last.at.saturating_sub(after);
+        }
+    }
 }
-
-/// What the next chunk is encoded against.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Place {
-    at: u64,
-    tokens: u64,
-    choice: u32,
-}
-
-/// Set in a delta when the slack follows.
-const SLACK: u64 = 1;
-/// Set in a delta when tokens and choice follow: they differ from the chunk before.
-const OTHER: u64 = 2;
 
 impl Chunks {
-    /// Stamps are cut to this many nanoseconds, so that a usual gap fits three bytes. What a system
-    /// tells of the time of received bytes is not better than that.
+    /// Stamps are cut to this many nanoseconds. What a system tells of the time of received bytes
+    /// is not better than that.
     pub const RESOLUTION: u64 = 64;
 
     /// What is pushed from now on was read at once, and nothing of it came before `after`.
     pub fn read_after(&mut self, after: Stamp) {
-        self.after = Some(after.0 / Self::RESOLUTION);
+        self.open().after = Some(after.0 / Self::RESOLUTION);
     }
 
     /// Appends one chunk.
     pub fn push(&mut self, at: Stamp, tokens: Option<u32>, choice: u32) {
-        self.followed(at);
-        let at = (at.0 / Self::RESOLUTION).max(self.last.at);
-        if self.len == 0 {
-            self.first = at;
-        } else {
-            write(&mut self.bytes, &mut self.end, self.last);
-        }
+        let at = at.0 / Self::RESOLUTION;
         let tokens = tokens.map_or(0, |n| u64::from(n) + 1);
-        self.last = Packed { at, slack: 0, tokens, choice };
-        self.len += 1;
+        self.open().note(at);
+        self.append(Packed { at: at.max(self.last), slack: 0, tokens, choice });
     }
 
     /// Something that carries no tokens was received at `at`, behind the last chunk.
     pub fn followed(&mut self, at: Stamp) {
-        if let Some(after) = self.after
-            && self.len > 0
-            && at.0 / Self::RESOLUTION <= self.last.at
-        {
-            self.last.slack = self.last.at.saturating_sub(after);
+        self.open().note(at.0 / Self::RESOLUTION);
+    }
+
+    fn append(&mut self, chunk: Packed) {
+        if self.len == 0 {
+            self.first = chunk.at;
+        }
+        self.last = chunk.at;
+        self.len += 1;
+        let first = self.first;
+        let open = self.open.get_or_insert_default();
+        if let Some(before) = open.last.replace(chunk) {
+            open.writer.write(&mut self.bytes, before.since(first));
         }
     }
 
-    /// Gives memory back that no further chunk will need.
+    /// The growing end; made anew if the list was closed.
+    fn open(&mut self) -> &mut Open {
+        if self.open.is_none() && self.len > 0 {
+            let mut again = Self::default();
+            self.packed().for_each(|chunk| again.append(chunk));
+            *self = again;
+        }
+        self.open.get_or_insert_default()
+    }
+
+    /// Gives memory back that no further chunk will need. One more can be pushed, at some cost.
     pub fn shrink(&mut self) {
-        self.bytes.shrink_to_fit();
+        if let Some(mut open) = self.open.take() {
+            if let Some(last) = open.last {
+                open.writer.write(&mut self.bytes, last.since(self.first));
+            }
+            open.writer.flush(&mut self.bytes);
+        }
+        if self.bytes.len() < self.bytes.capacity() {
+            // Some allocators leave a smaller block where it is.
+            self.bytes = self.bytes.as_slice().to_vec();
+        }
+    }
+
+    /// Memory that the list takes besides itself, in bytes.
+    pub fn size(&self) -> usize {
+        let open = self.open.as_ref().map_or(0, |_| size_of::<Open>());
+        self.bytes.capacity() + open
     }
 
     /// Number of chunks.
@@ -124,16 +150,32 @@ impl Chunks {
 
     /// Stamp of the last chunk.
     pub fn last(&self) -> Option<Stamp> {
-        (self.len > 0).then_some(stamp(self.last.at))
+        (self.len > 0).then_some(stamp(self.last))
     }
 
     /// The chunks in the order in which they were pushed.
-    pub fn iter(&self) -> impl Iterator<Item = Chunk> + '_ {
-        let (mut rest, mut place) = (self.bytes.as_slice(), Place::default());
-        let encoded = std::iter::from_fn(move || read(&mut rest, &mut place));
-        encoded.chain((self.len > 0).then_some(self.last)).map(Packed::unpack)
+    pub fn iter(&self) -> impl Iterator<Item = Chunk> + Clone + '_ {
+        self.packed().map(Packed::unpack)
+    }
+
+    fn packed(&self) -> impl Iterator<Item = Packed> + Clone + '_ {
+        let open = self.open.as_deref();
+        let tail = open.map_or([0; 8], |open| open.writer.tail());
+        let last = open.and_then(|open| open.last);
+        let mut reader = Reader::new(&self.bytes, tail);
+        let first = self.first;
+        let encoded = self.len - u32::from(last.is_some());
+        (0..encoded).map(move |_| reader.read().until(first)).chain(last)
     }
 }
+
+impl PartialEq for Chunks {
+    fn eq(&self, other: &Self) -> bool {
+        self.len == other.len && self.packed().eq(other.packed())
+    }
+}
+
+impl Eq for Chunks {}
 
 impl Packed {
     fn unpack(self) -> Chunk {
@@ -148,53 +190,4 @@ impl Packed {
 
 fn stamp(ticks: u64) -> Stamp {
     Stamp(ticks * Chunks::RESOLUTION)
-}
-
-fn write(out: &mut Vec<u8>, place: &mut Place, chunk: Packed) {
-    let Packed { at, slack, tokens, choice } = chunk;
-    let other = (tokens, choice) != (place.tokens, place.choice);
-    let flags = if slack > 0 { SLACK } else { 0 } | if other { OTHER } else { 0 };
-    // The stamp was divided by the resolution: two bits are free.
-    write_varint(out, (at - place.at) << 2 | flags);
-    if slack > 0 {
-        write_varint(out, slack);
-    }
-    if other {
-        write_varint(out, tokens);
-        write_varint(out, u64::from(choice));
-    }
-    *place = Place { at, tokens, choice };
-}
-
-fn read(rest: &mut &[u8], place: &mut Place) -> Option<Packed> {
-    let delta = read_varint(rest)?;
-    place.at += delta >> 2;
-    let slack = if delta & SLACK == 0 { 0 } else { read_varint(rest)? };
-    if delta & OTHER != 0 {
-        place.tokens = read_varint(rest)?;
-        place.choice = read_varint(rest)? as u32;
-    }
-    let Place { at, tokens, choice } = *place;
-    Some(Packed { at, slack, tokens, choice })
-}
-
-fn write_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
-fn read_varint(rest: &mut &[u8]) -> Option<u64> {
-    let mut value = 0;
-    for shift in (0..64).step_by(7) {
-        let (&byte, tail) = rest.split_first()?;
-        *rest = tail;
-        value |= u64::from(byte & 0x7f) << shift;
-        if byte < 0x80 {
-            return Some(value);
-        }
-    }
-    None
 }

@@ -23,17 +23,21 @@
 
 mod backend;
 mod chunks;
+mod conversation;
 mod failure;
 mod protocol;
 pub mod random;
 mod record;
 mod sample;
 mod time;
+mod unless;
 
 pub use backend::{Backend, Request};
 pub use chunks::{Chunk, Chunks};
+pub use conversation::{Conversation, Session};
 pub use failure::{Failure, FailureKind};
 pub use protocol::{Decode, End, Progress, Protocol};
-pub use record::{CachedDetails, CountSource, ReadLag, Record, Reply};
+pub use record::{CachedDetails, CountSource, Rare, ReadLag, Record, Reply};
 pub use sample::{Counted, Prompt, Sample};
 pub use time::{Clock, Stamp};
+pub use unless::unless;

@@ -1,6 +1,6 @@
 //! One endpoint's language: samples to bodies, bytes to token events. No I/O.
 
-use crate::{Failure, Reply, Request, Sample, Stamp};
+use crate::{Conversation, Failure, Reply, Request, Sample, Stamp};
 use bytes::Bytes;
 use std::fmt::Debug;
 
@@ -11,6 +11,13 @@ pub trait Protocol: Debug + Send + Sync {
 
     /// The request body for `sample`, with the adapter to use, if any.
     fn encode(&self, sample: &Sample, adapter: Option<&str>) -> Bytes;
+
+    /// The requests of a `sample` of several turns; `None` if it has one, or the endpoint knows no
+    /// conversations.
+    fn conversation(&self, sample: &Sample, adapter: Option<&str>) -> Option<Conversation> {
+        let _ = (sample, adapter);
+        None
+    }
 
     /// A decoder for the reply to `request`.
     fn decoder(&self, request: &Request) -> Box<dyn Decode>;

@@ -2,6 +2,7 @@
 
 use crate::{Chunks, Failure, Stamp};
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 /// Where an output count comes from.
@@ -61,48 +62,100 @@ pub struct Reply {
     pub completion_tokens: Option<u32>,
     /// Cached prompt tokens by the server's count.
     pub cached_tokens: Option<u64>,
-    /// Where they were found.
-    pub cached_details: Option<CachedDetails>,
-    /// Tokens per verification step of speculative decoding, by the server's count.
-    pub accept_length: Option<f64>,
+    /// How long the request took by the server's own clock, in seconds: of several choices, the first's.
+    pub server_latency: Option<f64>,
     /// Why the request failed, if it did.
     pub failure: Option<Failure>,
+    /// How long its bytes waited for the client; `None` where the system does not tell.
+    pub read_lag: Option<ReadLag>,
+    /// What most replies do not have, kept apart so that a record is small: see
+    /// [`rare`](Self::rare()) and [`rare_mut`](Self::rare_mut).
+    pub rare: Option<Box<Rare>>,
+}
+
+/// What few replies have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rare {
     /// Time spent connecting inside this request; `None` when a warm connection was used.
     pub connect: Option<Duration>,
     /// The part of [`connect`](Self::connect) that the TLS handshake took.
     pub tls: Option<Duration>,
     /// Dead kept-alive connections that were replaced (0 or 1).
     pub reconnects: u32,
-    /// How long its bytes waited for the client; `None` where the system does not tell.
-    pub read_lag: Option<ReadLag>,
+    /// Tokens per verification step of speculative decoding, by the server's count.
+    pub accept_length: Option<f64>,
+    /// Where cached prompt tokens were found.
+    pub cached_details: Option<CachedDetails>,
+}
+
+impl Rare {
+    const NONE: Self =
+        Self { connect: None, tls: None, reconnects: 0, accept_length: None, cached_details: None };
 }
 
 /// How long received bytes waited until the client read them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+///
+/// Small, since every record has one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReadLag {
-    /// Reads.
-    pub reads: u32,
-    /// The longest wait.
-    pub longest: Duration,
-    /// All waits together.
-    pub total: Duration,
+    /// Reads and one more, so that `None` takes no room.
+    reads: NonZeroU32,
+    /// All in nanoseconds.
+    clock_error: u32,
+    longest: u64,
+    total: u64,
+}
+
+impl Default for ReadLag {
+    fn default() -> Self {
+        Self { reads: NonZeroU32::MIN, clock_error: 0, longest: 0, total: 0 }
+    }
 }
 
 impl ReadLag {
-    /// Counts one read in.
-    pub fn add(&mut self, lag: Duration) {
+    /// Counts one read in, whose bytes had waited for `lag`, give or take `clock_error`.
+    pub fn add(&mut self, lag: Duration, clock_error: Duration) {
+        let lag = u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX);
+        let error = u32::try_from(clock_error.as_nanos()).unwrap_or(u32::MAX);
         self.reads = self.reads.saturating_add(1);
         self.longest = self.longest.max(lag);
         self.total = self.total.saturating_add(lag);
+        self.clock_error = self.clock_error.max(error);
+    }
+
+    /// Number of reads.
+    pub fn reads(&self) -> u32 {
+        self.reads.get() - 1
+    }
+
+    /// The longest wait.
+    pub fn longest(&self) -> Duration {
+        Duration::from_nanos(self.longest)
     }
 
     /// The mean wait; zero without a read.
     pub fn mean(&self) -> Duration {
-        self.total.checked_div(self.reads).unwrap_or_default()
+        Duration::from_nanos(self.total.checked_div(self.reads().into()).unwrap_or(0))
+    }
+
+    /// The most by which a receive time may be off, since two clocks had to be compared for it; four
+    /// seconds and more are taken for four.
+    pub fn clock_error(&self) -> Duration {
+        Duration::from_nanos(self.clock_error.into())
     }
 }
 
 impl Reply {
+    /// What few replies have.
+    pub fn rare(&self) -> &Rare {
+        self.rare.as_deref().unwrap_or(&Rare::NONE)
+    }
+
+    /// The same, to be set.
+    pub fn rare_mut(&mut self) -> &mut Rare {
+        self.rare.get_or_insert_with(|| Box::new(Rare::NONE))
+    }
+
     /// Notes a token-bearing chunk and appends its text.
     pub fn push_chunk(&mut self, at: Stamp, tokens: Option<u32>, choice: u32, text: &str) {
         self.text.push_str(text);

@@ -1,5 +1,6 @@
 //! One row of a dataset.
 
+use crate::Stamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -14,6 +15,9 @@ pub enum Prompt {
     Ids(Vec<u32>),
     /// Chat messages, as JSON objects.
     Messages(Vec<Value>),
+    /// A conversation of several requests: for each turn, the messages that come after the server's
+    /// reply to the turn before it. At least one turn, none of them empty.
+    Turns(Vec<Vec<Value>>),
 }
 
 impl Default for Prompt {
@@ -55,4 +59,10 @@ pub struct Sample {
     pub output_len: u32,
     /// Fields of the request body that this row sets itself; they win over the command line's.
     pub extra_body: Map<String, Value>,
+    /// When a trace sends the row, from the start of the trace on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timestamp: Option<Stamp>,
+    /// What rows share that a router should send to the same server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing_key: Option<String>,
 }

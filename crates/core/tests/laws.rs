@@ -48,6 +48,34 @@ proptest! {
         prop_assert_eq!(chunks.iter().map(|c| (c.after, c.at)).collect::<Vec<_>>(), want);
     }
 
+    /// A list that was closed is the same list, and can grow on.
+    #[test]
+    fn shrinking_changes_nothing(
+        reads in prop::collection::vec(
+            (prop_oneof![0..100u64, 0..1_000_000_000_000u64], 0..4u32, any::<bool>(), any::<bool>()), 0..60))
+    {
+        let (mut grown, mut closed, mut now) = (Chunks::default(), Chunks::default(), 0);
+        for (pause, count, more, close) in reads {
+            let after = Stamp(now);
+            now += pause;
+            for chunks in [&mut grown, &mut closed] {
+                chunks.read_after(after);
+                for index in 0..count {
+                    chunks.push(Stamp(now), (index > 0).then_some(index), index % 2);
+                }
+                if more {
+                    chunks.followed(Stamp(now));
+                }
+            }
+            if close {
+                closed.shrink();
+            }
+            prop_assert_eq!(&grown, &closed);
+            prop_assert!(grown.iter().eq(closed.iter()));
+            prop_assert_eq!((grown.len(), grown.last()), (closed.len(), closed.last()));
+        }
+    }
+
     #[test]
     fn chunk_stamps_never_decrease(stamps in prop::collection::vec(any::<u64>(), 1..50)) {
         let mut chunks = Chunks::default();
@@ -56,6 +84,18 @@ proptest! {
         }
         let read: Vec<_> = chunks.iter().map(|c| c.at).collect();
         prop_assert!(read.is_sorted());
+    }
+
+    /// A steady beat, give or take half a millisecond, and a stall now and then.
+    #[test]
+    fn a_chunk_takes_about_two_bytes(jitters in prop::collection::vec((0..2_000_000u64, 0..100u32), 256)) {
+        let (mut chunks, mut at) = (Chunks::default(), 1_000_000_000_000);
+        for (jitter, stall) in jitters {
+            at += 9_000_000 + jitter + if stall == 0 { 50_000_000 } else { 0 };
+            chunks.push(Stamp(at), Some(1), 0);
+        }
+        chunks.shrink();
+        prop_assert!(chunks.size() < 256 * 9 / 4, "{} bytes", chunks.size());
     }
 
     #[test]

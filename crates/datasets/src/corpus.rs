@@ -1,6 +1,7 @@
 //! Conversations in files: found fast, decoded only when used.
 
 use crate::DatasetError;
+use crate::lines::numbered;
 use crate::skips::{Skip, Skips};
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
@@ -80,26 +81,14 @@ pub(crate) fn share_gpt<'a>(
 /// The conversations of a JSONL text, one object a line, in its order. Blank lines do not count.
 pub(crate) fn json_lines<'a>(text: &'a str, skips: &mut Skips) -> Vec<Conversation<'a>> {
     let mut found = Vec::new();
-    // Python ends a line at a lone carriage return too.
-    let lines = text.split('\n').enumerate().flat_map(|(at, line)| {
-        line.split('\r').map(move |line| (at + 1, line.trim_matches(is_python_space)))
-    });
-    for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
+    for (number, line) in numbered(text) {
         match serde_json::from_str(line).map(conversation) {
             Ok(Some(conversation)) => found.push(conversation),
             Ok(None) => skips.note(Skip::FewTurns),
-            Err(_) => {
-                skips.note(Skip::NoJson);
-                skips.first_bad_line.get_or_insert(number);
-            }
+            Err(_) => skips.note_at(Skip::NoJson, number),
         }
     }
     found
-}
-
-/// What Python's `str.strip` takes off: Unicode's white space and four separators.
-fn is_python_space(c: char) -> bool {
-    c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}')
 }
 
 /// The first two turns of a row that has as many.
@@ -235,7 +224,7 @@ mod tests {
         let found = json_lines(&lines, &mut skips);
         let want = ["a", "b", "c\u{2028}c", "d"].map(|text| Some(text.to_owned()));
         assert_eq!(prompts(&found, TextKey::ContentOrValue), want);
-        assert_eq!((skips.count(Skip::NoJson), skips.first_bad_line), (1, Some(4)));
+        assert_eq!(skips.to_string(), "1 skipped (1 no JSON from line 4 on)");
     }
 
     #[test]

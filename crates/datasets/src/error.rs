@@ -47,6 +47,24 @@ pub enum DatasetError {
         /// Line, column and mistake.
         source: serde_json::Error,
     },
+    /// A line of the file is not what it should be.
+    #[error("bad row in the dataset {}, line {line}: {problem}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The file is not a trace of conversations.
+    #[error("the dataset {} is no trace of conversations", path.display())]
+    Trace {
+        /// The file.
+        path: PathBuf,
+        /// Line, column and mistake.
+        source: serde_json::Error,
+    },
     /// The file was read, and not one row of it can be used.
     #[error("no usable rows: {skipped} in {dataset}")]
     NoUsableRows {
@@ -63,6 +81,39 @@ pub enum DatasetError {
     NoCorpus {
         /// The dataset.
         name: &'static str,
+        /// Why, with the file and the cache.
+        source: TokensError,
+    },
+    /// The vocabulary has too few words of which each is one token.
+    #[error(
+        "--dataset-name random-words needs words that are one token each, of which `{tokenizer}` \
+         has {found}: use --dataset-name random-ids --exact-lengths"
+    )]
+    NoWords {
+        /// The tokenizer.
+        tokenizer: String,
+        /// How many words were found.
+        found: usize,
+    },
+    /// Words that are one token each are more or fewer beside each other.
+    #[error(
+        "--dataset-name random-words needs words that stay one token each beside others; with \
+         `{tokenizer}`, {wrong} of {checked} texts checked have another length: use \
+         --dataset-name random-ids --exact-lengths"
+    )]
+    WordsMerge {
+        /// The tokenizer.
+        tokenizer: String,
+        /// Texts that have another length than their words.
+        wrong: usize,
+        /// Texts checked.
+        checked: usize,
+    },
+    /// The trace is not there and could not be fetched.
+    #[error("no trace for --dataset-name mooncake: give --dataset-path (this one is at {url})")]
+    NoTrace {
+        /// Where it is published.
+        url: &'static str,
         /// Why, with the file and the cache.
         source: TokensError,
     },

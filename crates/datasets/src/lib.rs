@@ -5,6 +5,9 @@
 //! order, from a pair of generators that is handed on afterwards: the same seed gives the same
 //! prompts, the same lengths, and the same arrival gaps later.
 //!
+//! `generated-shared-prefix`, `mooncake`, `openai` and `agentic-trace` make its rows as well; those
+//! may have more than a prompt: a routing key, a time, fields of the body, several turns.
+//!
 //! Invariants: a wrong path is an error and never a silent download; a row that cannot be used is
 //! skipped and counted, and what is said about it is in [`Loaded::warnings`]; no file makes it panic.
 //!
@@ -27,6 +30,8 @@
 //! # Ok::<(), servebench_datasets::DatasetError>(())
 //! ```
 
+mod agentic;
+mod chat;
 mod conversations;
 mod corpus;
 mod error;
@@ -34,12 +39,22 @@ mod exact;
 #[doc(hidden)]
 pub mod fuzzing;
 mod lengths;
+mod lines;
 mod load;
+mod mooncake;
+mod openai;
 mod options;
+mod python_json;
 mod random;
+mod shared_prefix;
 mod skips;
+mod words;
 
+pub use agentic::AgenticOptions;
+pub use chat::count_messages;
 pub use error::DatasetError;
 pub use lengths::{Drift, count_true_lengths, measure_drift};
 pub use load::{Loaded, load};
+pub use mooncake::{MooncakeOptions, Workload};
 pub use options::{DatasetName, DatasetOptions};
+pub use shared_prefix::SharedPrefixOptions;

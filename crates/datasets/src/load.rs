@@ -3,7 +3,10 @@
 use crate::corpus::{self, Conversation, TextKey};
 use crate::random::{self, Lengths};
 use crate::skips::{Skip, Skips};
-use crate::{DatasetError, DatasetName, DatasetOptions, conversations};
+use crate::{
+    DatasetError, DatasetName, DatasetOptions, agentic, conversations, mooncake, openai,
+    shared_prefix, words,
+};
 use servebench_core::Sample;
 use servebench_core::random::Draws;
 use servebench_tokens::{Hub, RepoKind, Tokenizer};
@@ -45,6 +48,38 @@ pub fn load(
     draws: &mut Draws,
 ) -> Result<Loaded, DatasetError> {
     options.check()?;
+    match options.name {
+        DatasetName::SharedPrefix => shared_prefix::load(options, tokenizer, draws),
+        DatasetName::Mooncake => mooncake::load(&trace(options, hub)?, options, tokenizer),
+        DatasetName::OpenAi => openai::load(file(options)?, options, tokenizer),
+        DatasetName::AgenticTrace => agentic::load(file(options)?, options),
+        DatasetName::RandomWords => words::load(options, tokenizer, draws),
+        _ => load_shuffled(options, tokenizer, hub, draws),
+    }
+}
+
+/// The file that was named.
+fn file(options: &DatasetOptions) -> Result<&Path, DatasetError> {
+    let path = options.path.as_deref().filter(|path| !path.as_os_str().is_empty());
+    path.ok_or(DatasetError::NoPath { name: options.name.name() })
+}
+
+/// The file of a trace: the one that was named, else the published one.
+fn trace(options: &DatasetOptions, hub: &Hub) -> Result<PathBuf, DatasetError> {
+    if let Ok(path) = file(options) {
+        return Ok(path.to_owned());
+    }
+    let url = options.mooncake.clone().unwrap_or_default().workload.url();
+    hub.fetch_url(url).map_err(|source| DatasetError::NoTrace { url, source })
+}
+
+/// `sharegpt`, `custom`, `random` and `random-ids`.
+fn load_shuffled(
+    options: &DatasetOptions,
+    tokenizer: &Tokenizer,
+    hub: &Hub,
+    draws: &mut Draws,
+) -> Result<Loaded, DatasetError> {
     let source = Source::find(options, hub)?;
     let mut skips = Skips::default();
     let mut inexact = (0, 0);
@@ -58,7 +93,7 @@ pub fn load(
             };
             conversations::sample(found, key, options, tokenizer, draws, &mut skips)?
         }
-        DatasetName::Random | DatasetName::RandomIds => {
+        _ => {
             let lengths = Lengths::draw(options, tokenizer, &mut draws.numpy);
             let samples = if options.name == DatasetName::RandomIds {
                 random::from_ids(&lengths, options, tokenizer, draws)?
@@ -119,7 +154,7 @@ impl Source {
             (DatasetName::RandomIds, _) => PathBuf::new(),
             (_, Some(path)) => path.to_owned(),
             (DatasetName::Custom, None) => return Err(DatasetError::NoPath { name }),
-            (DatasetName::ShareGpt | DatasetName::Random, None) => hub
+            (_, None) => hub
                 .fetch(RepoKind::Dataset, CORPUS.0, CORPUS.1)
                 .map_err(|source| DatasetError::NoCorpus { name, source })?,
         };

@@ -1,6 +1,6 @@
 //! What to load.
 
-use crate::DatasetError;
+use crate::{AgenticOptions, DatasetError, MooncakeOptions, SharedPrefixOptions};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -17,11 +17,31 @@ pub enum DatasetName {
     Random,
     /// Runs of consecutive token ids of drawn lengths.
     RandomIds,
+    /// Random words that are one token each.
+    RandomWords,
+    /// Groups of random prompts that begin alike.
+    SharedPrefix,
+    /// The requests of a trace, at its times.
+    Mooncake,
+    /// Chat requests of a JSONL file, with their tools and settings.
+    OpenAi,
+    /// Conversations of several turns, each with the server's own replies to those before it.
+    AgenticTrace,
 }
 
 impl DatasetName {
     /// Every dataset.
-    pub const ALL: [Self; 4] = [Self::ShareGpt, Self::Custom, Self::Random, Self::RandomIds];
+    pub const ALL: [Self; 9] = [
+        Self::ShareGpt,
+        Self::Custom,
+        Self::Random,
+        Self::RandomIds,
+        Self::RandomWords,
+        Self::SharedPrefix,
+        Self::Mooncake,
+        Self::OpenAi,
+        Self::AgenticTrace,
+    ];
 
     /// The name on the command line.
     pub const fn name(self) -> &'static str {
@@ -30,6 +50,11 @@ impl DatasetName {
             Self::Custom => "custom",
             Self::Random => "random",
             Self::RandomIds => "random-ids",
+            Self::RandomWords => "random-words",
+            Self::SharedPrefix => "generated-shared-prefix",
+            Self::Mooncake => "mooncake",
+            Self::OpenAi => "openai",
+            Self::AgenticTrace => "agentic-trace",
         }
     }
 
@@ -38,9 +63,14 @@ impl DatasetName {
         Self::ALL.into_iter().find(|dataset| dataset.name() == name)
     }
 
+    /// True for the sets whose rows have a time of their own.
+    pub const fn has_timestamps(self) -> bool {
+        matches!(self, Self::Mooncake)
+    }
+
     /// True for the sets whose lengths are drawn.
     pub const fn is_random(self) -> bool {
-        matches!(self, Self::Random | Self::RandomIds)
+        matches!(self, Self::Random | Self::RandomIds | Self::RandomWords)
     }
 }
 
@@ -73,11 +103,20 @@ pub struct DatasetOptions {
     pub prompt_suffix: String,
     /// Render `sharegpt` and `custom` prompts by the tokenizer's chat template.
     pub apply_chat_template: bool,
-    /// Send token ids instead of text (`random` and `random-ids` only).
+    /// Send token ids instead of text (`random`, `random-ids`, `generated-shared-prefix`).
     pub tokenize_prompt: bool,
     /// Make the lengths of `random` and `random-ids` prompts real ones, at the price of parity:
     /// the prompts then hold no special tokens and encode to the length drawn.
     pub exact_lengths: bool,
+    /// The shape of `generated-shared-prefix`; the Python tool's where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shared_prefix: Option<SharedPrefixOptions>,
+    /// How `mooncake` is replayed; as the Python tool does where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub mooncake: Option<MooncakeOptions>,
+    /// The part of `agentic-trace` that is taken; all of it where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agentic: Option<AgenticOptions>,
 }
 
 impl Default for DatasetOptions {
@@ -95,11 +134,22 @@ impl Default for DatasetOptions {
             apply_chat_template: false,
             tokenize_prompt: false,
             exact_lengths: false,
+            shared_prefix: None,
+            mooncake: None,
+            agentic: None,
         }
     }
 }
 
 impl DatasetOptions {
+    /// Requests that a full set makes.
+    pub fn requests(&self) -> usize {
+        match &self.mooncake {
+            Some(replay) => self.num_prompts.saturating_mul(replay.rounds as usize),
+            None => self.num_prompts,
+        }
+    }
+
     /// Checks what can be checked without reading anything. [`load`](crate::load) does it too.
     pub fn check(&self) -> Result<(), DatasetError> {
         let wrong = |flag, problem: String| Err(DatasetError::Option { flag, problem });
@@ -115,12 +165,20 @@ impl DatasetOptions {
         if random && self.random_input_len == 0 {
             return wrong("--random-input-len", "must be at least 1".to_owned());
         }
+        let conversations = matches!(self.name, DatasetName::ShareGpt | DatasetName::Custom);
         if let Some(len @ ..4) = self.sharegpt_output_len
-            && !random
+            && conversations
         {
             return wrong("--sharegpt-output-len", format!("must be at least 4, not {len}"));
         }
-        if self.tokenize_prompt && !random {
+        if let Some(replay) = &self.mooncake {
+            replay.check()?;
+        }
+        if self.name == DatasetName::SharedPrefix {
+            let shape = self.shared_prefix.clone().unwrap_or_default();
+            shape.check(self.tokenize_prompt)?;
+        }
+        if self.tokenize_prompt && !random && self.name != DatasetName::SharedPrefix {
             return wrong("--tokenize-prompt", format!("does not go with --dataset-name {name}"));
         }
         if self.exact_lengths && !random {

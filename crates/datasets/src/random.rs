@@ -12,8 +12,8 @@ use servebench_tokens::{Tokenizer, TokensError};
 /// The lengths of all prompts and outputs, drawn before anything else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Lengths {
-    input: Vec<u32>,
-    output: Vec<u32>,
+    pub(crate) input: Vec<u32>,
+    pub(crate) output: Vec<u32>,
 }
 
 impl Lengths {
@@ -38,7 +38,7 @@ impl Lengths {
 }
 
 /// `n` lengths uniform on `max(⌊full · ratio⌋, 1) ..= full`; none are drawn if `full` is 0.
-fn draw_lengths(full: u32, ratio: f64, n: usize, numpy: &mut NumpyLegacy) -> Vec<u32> {
+pub(crate) fn draw_lengths(full: u32, ratio: f64, n: usize, numpy: &mut NumpyLegacy) -> Vec<u32> {
     if full == 0 {
         return vec![0; n];
     }

@@ -15,19 +15,36 @@ pub(crate) enum Skip {
     TooShort,
     /// More tokens than asked for.
     TooLong,
+    /// A request without messages.
+    NoMessages,
+    /// A request whose limit is no number of tokens.
+    BadLimit,
 }
+
+/// How many reasons there are.
+const REASONS: usize = 7;
 
 /// How many rows were skipped for each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Skips {
-    counts: [usize; 5],
-    /// Line number of the first line that is no JSON.
-    pub(crate) first_bad_line: Option<usize>,
+    counts: [usize; REASONS],
+    /// Line of the first row skipped for each reason, where rows are lines.
+    first_lines: [Option<usize>; REASONS],
 }
 
 impl Skips {
     pub(crate) fn note(&mut self, skip: Skip) {
         self.counts[skip as usize] += 1;
+    }
+
+    /// Notes a row that is the line of that number.
+    pub(crate) fn note_at(&mut self, skip: Skip, line: usize) {
+        self.note(skip);
+        self.first_lines[skip as usize].get_or_insert(line);
+    }
+
+    pub(crate) fn total(&self) -> usize {
+        self.counts.iter().sum()
     }
 
     pub(crate) fn count(&self, skip: Skip) -> usize {
@@ -38,22 +55,25 @@ impl Skips {
 impl fmt::Display for Skips {
     /// As in `5 skipped (3 not a conversation of two turns, 2 too short)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let line = self.first_bad_line.map(|line| format!(" from line {line} on"));
-        let no_json = format!("no JSON{}", line.unwrap_or_default());
-        let reasons: [(Skip, &str); 5] = [
-            (Skip::NoJson, &no_json),
+        let reasons: [(Skip, &str); REASONS] = [
+            (Skip::NoJson, "no JSON"),
             (Skip::FewTurns, "not a conversation of two turns"),
             (Skip::NoText, "without usable text"),
             (Skip::TooShort, "too short"),
             (Skip::TooLong, "longer than --sharegpt-context-len"),
+            (Skip::NoMessages, "without messages"),
+            (Skip::BadLimit, "with a max_tokens that is no positive number"),
         ];
         let reasons: Vec<String> = reasons
             .into_iter()
-            .map(|(skip, reason)| (self.count(skip), reason))
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, reason)| format!("{count} {reason}"))
+            .map(|(skip, reason)| (self.count(skip), reason, self.first_lines[skip as usize]))
+            .filter(|(count, ..)| *count > 0)
+            .map(|(count, reason, line)| match line {
+                Some(line) => format!("{count} {reason} from line {line} on"),
+                None => format!("{count} {reason}"),
+            })
             .collect();
-        write!(f, "{} skipped", self.counts.iter().sum::<usize>())?;
+        write!(f, "{} skipped", self.total())?;
         if reasons.is_empty() { Ok(()) } else { write!(f, " ({})", reasons.join(", ")) }
     }
 }
@@ -67,9 +87,10 @@ mod tests {
         let mut skips = Skips::default();
         assert_eq!(skips.to_string(), "0 skipped");
         skips.note(Skip::TooShort);
-        skips.note(Skip::NoJson);
+        skips.note_at(Skip::NoJson, 7);
         skips.note(Skip::TooShort);
-        skips.first_bad_line = Some(7);
         assert_eq!(skips.to_string(), "3 skipped (1 no JSON from line 7 on, 2 too short)");
+        skips.note_at(Skip::NoJson, 9);
+        assert!(skips.to_string().contains("2 no JSON from line 7 on"), "{skips}");
     }
 }

@@ -1,13 +1,14 @@
 //! Single calls outside the measured load: control, lookups.
 
 use crate::connect::Connect;
-use crate::connection::Connection;
+use crate::lean::Room;
+use crate::meter::Tap;
 use crate::target::Target;
+use crate::wire::{Call, Connection, Ended, Head, HttpReader, Visit};
 use bytes::Bytes;
 use http::Method;
-use http_body_util::Full;
-use servebench_core::{Clock, Stamp};
-use std::future::{Future, poll_fn};
+use servebench_core::{Clock, Progress, Stamp};
+use std::future::Future;
 use std::io;
 use std::time::Duration;
 
@@ -125,36 +126,40 @@ impl<K: Connect> Caller<K> {
             url: url.to_owned(),
             reason,
         };
-        let mut connection = Connection::open(&self.connect, &NoClock).await.map_err(|source| {
-            CallError::Connect { method: method.clone(), url: url.to_owned(), source }
+        let (tap, room) = (Tap::new(NoClock), Room::default());
+        let opening = Connection::open(&self.connect, tap, HttpReader::Hyper, &room);
+        let mut connection = opening.await.map_err(|source| CallError::Connect {
+            method: method.clone(),
+            url: url.to_owned(),
+            source,
         })?;
         let headers = match body {
             Some(_) => self.target.headers_for_json(),
             None => self.target.headers().clone(),
         };
-        let mut request = http::Request::new(Full::new(body.unwrap_or_default()));
-        *request.method_mut() = method.clone();
-        *request.uri_mut() = self.target.uri(path);
-        *request.headers_mut() = headers;
-        let response = match connection.send(request).await {
-            Ok(response) => response,
-            Err(error) => return Err(broken(connection.failure(&error).detail.into())),
-        };
-        let status = response.status().as_u16();
-        let mut incoming = response.into_body();
-        let mut body = Vec::new();
-        loop {
-            match poll_fn(|cx| connection.poll_frame(cx, &mut incoming)).await {
-                Some(Ok(frame)) => {
-                    body.extend_from_slice(frame.data_ref().map(|d| &d[..]).unwrap_or_default());
-                    if body.len() > ANSWER_LIMIT {
-                        return Err(broken(format!("the answer is over {ANSWER_LIMIT} bytes")));
-                    }
-                }
-                Some(Err(error)) => return Err(broken(connection.failure(&error).detail.into())),
-                None => return Ok(Answer { status, body }),
-            }
+        let call = Call::new(method.clone(), self.target.uri(path), headers);
+        let mut answer = Gathered(Answer { status: 0, body: Vec::new() });
+        let ended = connection.exchange(&call, &[], &body.unwrap_or_default(), &mut answer).await;
+        match ended {
+            Ended::Complete => Ok(answer.0),
+            Ended::Early => Err(broken(format!("the answer is over {ANSWER_LIMIT} bytes"))),
+            Ended::Broken(failure) | Ended::NoAnswer(failure) => Err(broken(failure.detail.into())),
         }
+    }
+}
+
+/// An answer as it comes.
+struct Gathered(Answer);
+
+impl Visit for Gathered {
+    fn head(&mut self, head: &Head) -> Progress {
+        self.0.status = head.status;
+        Progress::More
+    }
+
+    fn data(&mut self, bytes: &[u8]) -> Progress {
+        self.0.body.extend_from_slice(bytes);
+        if self.0.body.len() > ANSWER_LIMIT { Progress::Done } else { Progress::More }
     }
 }
 

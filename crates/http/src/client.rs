@@ -1,21 +1,23 @@
 //! The HTTP engine: one per worker, for every protocol.
 
 use crate::connect::Connect;
-use crate::connection::Connection;
+use crate::lean::Room;
+use crate::meter::{Meter, Tap};
 use crate::pool::Pool;
 use crate::target::Target;
-use bytes::Bytes;
+use crate::wire::{Call, Connection, Ended, Head, HttpReader, Visit};
 use futures_util::future::{Either, join_all, select};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, Uri, header};
-use http_body_util::Full;
-use hyper::body::Incoming;
+use http::{HeaderName, HeaderValue, Method, header};
 use servebench_core::{
     Backend, Clock, Decode, End, Failure, FailureKind, Progress, Protocol, Reply, Request, Stamp,
+    unless,
 };
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::future::poll_fn;
+use std::io;
 use std::pin::pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -40,12 +42,19 @@ pub struct Limits {
     pub total: Duration,
     /// Use connections again. Without, each request opens one inside its own time.
     pub keep_alive: bool,
+    /// Who reads HTTP/1.1.
+    pub reader: HttpReader,
 }
 
 impl Default for Limits {
     /// Any silence, six hours in all (what the Python tools allow), warm connections.
     fn default() -> Self {
-        Self { idle: None, total: Duration::from_hours(6), keep_alive: true }
+        Self {
+            idle: None,
+            total: Duration::from_hours(6),
+            keep_alive: true,
+            reader: HttpReader::Auto,
+        }
     }
 }
 
@@ -59,10 +68,11 @@ pub struct HttpBackend<C, K> {
     clock: C,
     connect: K,
     protocol: Arc<dyn Protocol>,
-    uri: Uri,
-    headers: HeaderMap,
+    call: Call,
     limits: Limits,
     pool: RefCell<Pool>,
+    tap: Tap<C>,
+    room: Room,
 }
 
 impl<C: Debug, K: Debug> Debug for HttpBackend<C, K> {
@@ -71,7 +81,6 @@ impl<C: Debug, K: Debug> Debug for HttpBackend<C, K> {
         f.debug_struct("HttpBackend")
             .field("connect", &self.connect)
             .field("protocol", &self.protocol)
-            .field("uri", &self.uri)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
@@ -86,10 +95,11 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
         protocol: Arc<dyn Protocol>,
         limits: Limits,
     ) -> Self {
-        let uri = target.uri(protocol.path());
         let mut headers = target.headers_for_json();
         headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
-        Self { clock, connect, protocol, uri, headers, limits, pool: RefCell::default() }
+        let call = Call::new(Method::POST, target.uri(protocol.path()), headers);
+        let (tap, room, pool) = (Tap::new(clock.clone()), Room::default(), RefCell::default());
+        Self { clock, connect, protocol, call, limits, pool, tap, room }
     }
 
     async fn acquire(&self) -> Option<Connection> {
@@ -97,19 +107,9 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
         poll_fn(|cx| Poll::Ready(self.pool.borrow_mut().take(now, cx))).await
     }
 
-    fn http_request(&self, request: &Request) -> http::Request<Full<Bytes>> {
-        let mut out = http::Request::new(Full::new(request.body.clone()));
-        *out.method_mut() = Method::POST;
-        *out.uri_mut() = self.uri.clone();
-        *out.headers_mut() = self.headers.clone();
-        for (name, value) in &request.headers {
-            if let (Ok(name), Ok(value)) =
-                (HeaderName::try_from(name.as_str()), HeaderValue::from_str(value))
-            {
-                out.headers_mut().insert(name, value);
-            }
-        }
-        out
+    async fn open_one(&self) -> io::Result<Connection> {
+        let tap = self.tap.another();
+        Connection::open(&self.connect, tap, self.limits.reader, &self.room).await
     }
 
     /// Returns the failure once the server was silent, or the request under way, for too long.
@@ -134,71 +134,34 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
 
     async fn open(&self, start: Stamp, reply: &mut Reply) -> Option<Connection> {
         let began = self.clock.now();
-        let opening = pin!(Connection::open(&self.connect, &self.clock));
+        let opening = pin!(self.open_one());
         let watch = pin!(self.watch_since(start, || began));
         let result = match select(opening, watch).await {
             Either::Left((result, _)) => result
                 .map_err(|error| Failure::new(FailureKind::Connect, format!("connect: {error}"))),
             Either::Right((failure, _)) => Err(failure),
         };
-        reply.connect = Some(reply.connect.unwrap_or_default() + self.clock.now().since(began));
-        result.map_err(|failure| reply.fail(failure)).ok()
+        let rare = reply.rare_mut();
+        rare.connect = Some(rare.connect.unwrap_or_default() + self.clock.now().since(began));
+        let connection = result.map_err(|failure| reply.fail(failure)).ok()?;
+        if let Some(tls) = connection.tls {
+            let rare = reply.rare_mut();
+            rare.tls = Some(rare.tls.unwrap_or_default() + tls);
+        }
+        Some(connection)
     }
 
-    /// Sends on `connection` and reads the reply.
-    async fn exchange(
-        &self,
-        connection: &mut Connection,
-        request: &Request,
-        decoder: &mut dyn Decode,
-        reply: &mut Reply,
-    ) -> Outcome {
-        let head = connection.send(self.http_request(request)).await;
-        reply.sent = connection.meter.first_write();
-        let response = match head {
-            Ok(response) => response,
-            Err(error) if !connection.meter.has_read() => {
-                return Outcome::NoAnswer(connection.failure(&error));
-            }
-            Err(error) => return Outcome::Broken(connection.failure(&error)),
-        };
-        reply.headers = Some(connection.meter.last_read());
-        reply.status = Some(response.status().as_u16());
-        if response.status() != http::StatusCode::OK {
-            return refused(connection, response, reply).await;
-        }
-        if let Some(encoding) = response.headers().get(header::CONTENT_ENCODING)
-            && encoding != "identity"
-        {
-            let detail = format!("the reply is compressed ({encoding:?}), which was not asked for");
-            return Outcome::Broken(Failure::new(FailureKind::Protocol, detail));
-        }
-        let mut body = response.into_body();
-        loop {
-            match poll_fn(|cx| connection.poll_frame(cx, &mut body)).await {
-                Some(Ok(frame)) => {
-                    if let Some(data) = frame.data_ref()
-                        && decoder.feed(connection.meter.last_read(), data, reply) == Progress::Done
-                    {
-                        return Outcome::Complete(Some(body));
-                    }
-                }
-                Some(Err(error)) => return Outcome::Broken(connection.failure(&error)),
-                None => return Outcome::Complete(None),
-            }
-        }
-    }
-
-    /// Gives the connection back, at once if its body has ended, else when that has happened.
-    async fn recycle(&self, mut connection: Connection, body: Option<Incoming>) {
+    /// Gives the connection back: at once if its body has ended, else when that has happened.
+    async fn recycle(&self, mut connection: Connection, ended: bool) {
         if !self.limits.keep_alive {
             return;
         }
-        let Some(mut body) = body else {
+        connection.proven = true;
+        if ended {
             return self.pool.borrow_mut().put(connection);
-        };
+        }
         let until = Stamp::from(self.clock.now().offset() + TAIL_GRACE);
-        let tail = pin!(poll_fn(|cx| connection.poll_drain(cx, &mut body)));
+        let tail = pin!(poll_fn(|cx| connection.poll_drain(cx)));
         let drained = match select(tail, pin!(self.clock.sleep_until(until))).await {
             Either::Left((proper, _)) => Some(proper),
             Either::Right(_) => None,
@@ -206,66 +169,106 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
         match drained {
             Some(true) => self.pool.borrow_mut().put(connection),
             Some(false) => {}
-            None => self.pool.borrow_mut().linger(connection, body, until),
+            None => self.pool.borrow_mut().linger(connection, until),
         }
     }
 }
 
-/// How one attempt went.
-enum Outcome {
-    /// The reply is complete; its body may still have a tail to read.
-    Complete(Option<Incoming>),
-    /// A status other than 200 was noted in the reply; true if the connection can be kept.
-    Refused(bool),
-    /// The reply broke off.
-    Broken(Failure),
-    /// Not one byte of an answer came.
-    NoAnswer(Failure),
-}
-
-/// Notes a status other than 200 with the body that explains it.
-async fn refused(
-    connection: &mut Connection,
-    response: Response<Incoming>,
-    reply: &mut Reply,
-) -> Outcome {
-    let status = response.status();
-    let location = response
-        .headers()
-        .get(header::LOCATION)
-        .map(|to| String::from_utf8_lossy(to.as_bytes()).into_owned());
-    let mut body = response.into_body();
-    let (mut text, mut read, mut whole) = (Vec::new(), 0, false);
-    while read < ERROR_BODY_LIMIT {
-        match poll_fn(|cx| connection.poll_frame(cx, &mut body)).await {
-            Some(Ok(frame)) => {
-                let data = frame.data_ref().map(|data| &data[..]).unwrap_or_default();
-                read += data.len();
-                let room = (2 * Failure::DETAIL_LIMIT).saturating_sub(text.len());
-                text.extend_from_slice(&data[..data.len().min(room)]);
-            }
-            Some(Err(_)) => break,
-            None => {
-                whole = true;
-                break;
-            }
-        }
-    }
-    let text = String::from_utf8_lossy(&text);
-    let detail = match location {
-        Some(to) if status.is_redirection() => {
-            format!("{status}: redirect to {to} refused; give that address as --base-url")
-        }
-        _ if text.trim().is_empty() => status.to_string(),
-        _ => format!("{status}: {}", text.trim()),
+/// The header lines that a request has of its own.
+fn own_headers(request: &Request) -> Vec<(HeaderName, HeaderValue)> {
+    let parse = |(name, value): &(String, String)| {
+        Some((HeaderName::try_from(name.as_str()).ok()?, HeaderValue::from_str(value).ok()?))
     };
-    reply.fail(Failure::new(FailureKind::Status, detail));
-    Outcome::Refused(whole)
+    request.headers.iter().filter_map(parse).collect()
+}
+
+/// Notes a response in a reply as it comes.
+struct Reading<'a> {
+    meter: &'a Meter,
+    decoder: &'a mut dyn Decode,
+    reply: &'a mut Reply,
+    /// A response that is not decoded, and why.
+    refused: Option<Refused>,
+}
+
+/// A response that is no reply.
+struct Refused {
+    /// What is known without its body.
+    words: String,
+    kind: FailureKind,
+    /// The words say it all.
+    explained: bool,
+    /// The body's beginning explains it otherwise.
+    body: Vec<u8>,
+    read: usize,
+}
+
+impl Visit for Reading<'_> {
+    fn head(&mut self, head: &Head) -> Progress {
+        self.reply.headers = Some(self.meter.last_read());
+        self.reply.status = Some(head.status);
+        self.refused = Refused::of(head);
+        let is_coded = self.refused.as_ref().is_some_and(|it| it.kind == FailureKind::Protocol);
+        if is_coded { Progress::Done } else { Progress::More }
+    }
+
+    fn data(&mut self, bytes: &[u8]) -> Progress {
+        if let Some(refused) = &mut self.refused {
+            return refused.take(bytes);
+        }
+        if self.meter.lag().is_some() {
+            self.reply.chunks.read_after(self.meter.after());
+        }
+        self.decoder.feed(self.meter.last_read(), bytes, self.reply)
+    }
+}
+
+impl Refused {
+    fn of(head: &Head) -> Option<Self> {
+        let refuse = |kind, explained, words| {
+            Some(Self { words, kind, explained, body: Vec::new(), read: 0 })
+        };
+        let status = http::StatusCode::from_u16(head.status);
+        match (status, &head.location, &head.encoding) {
+            (Ok(http::StatusCode::OK), _, None) => None,
+            (Ok(http::StatusCode::OK), _, Some(encoding)) if encoding == "identity" => None,
+            (Ok(http::StatusCode::OK), _, Some(encoding)) => {
+                let words =
+                    format!("the reply is compressed ({encoding:?}), which was not asked for");
+                refuse(FailureKind::Protocol, true, words)
+            }
+            (Ok(status), Some(to), _) if status.is_redirection() => {
+                let words =
+                    format!("{status}: redirect to {to} refused; give that address as --base-url");
+                refuse(FailureKind::Status, true, words)
+            }
+            (Ok(status), ..) => refuse(FailureKind::Status, false, status.to_string()),
+            (Err(_), ..) => refuse(FailureKind::Status, false, format!("status {}", head.status)),
+        }
+    }
+
+    fn take(&mut self, bytes: &[u8]) -> Progress {
+        self.read += bytes.len();
+        let room = (2 * Failure::DETAIL_LIMIT).saturating_sub(self.body.len());
+        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        if self.read < ERROR_BODY_LIMIT { Progress::More } else { Progress::Done }
+    }
+
+    fn failure(self) -> Failure {
+        let text = String::from_utf8_lossy(&self.body);
+        let detail = if self.explained || text.trim().is_empty() {
+            self.words
+        } else {
+            format!("{}: {}", self.words, text.trim())
+        };
+        Failure::new(self.kind, detail)
+    }
 }
 
 impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
     async fn send(&self, request: &Request, reply: &mut Reply) {
         let start = self.clock.now();
+        let own = own_headers(request);
         let mut pooled = self.acquire().await;
         loop {
             let connection = match pooled.take() {
@@ -273,39 +276,38 @@ impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
                 None => self.open(start, reply).await,
             };
             let Some(mut connection) = connection else { return };
-            connection.meter.mark(self.clock.now());
-            let meter = std::rc::Rc::clone(&connection.meter);
+            let meter = Rc::clone(connection.meter());
+            meter.mark(self.clock.now());
             let mut decoder = self.protocol.decoder(request);
-            let outcome = {
-                let exchange =
-                    pin!(self.exchange(&mut connection, request, decoder.as_mut(), reply));
-                let watch = pin!(self.watch_since(start, || meter.last_read()));
-                match select(exchange, watch).await {
-                    Either::Left((outcome, _)) => outcome,
-                    Either::Right((failure, _)) => Outcome::Broken(failure),
-                }
+            let mut reading =
+                Reading { meter: &meter, decoder: decoder.as_mut(), reply, refused: None };
+            let ended = {
+                let exchange = connection.exchange(&self.call, &own, &request.body, &mut reading);
+                let watch = self.watch_since(start, || meter.last_read());
+                unless(exchange, watch).await.unwrap_or_else(Ended::Broken)
             };
+            let refused = reading.refused.take();
+            reply.sent = meter.first_write();
+            reply.read_lag = meter.lag();
             let now = meter.last_read();
-            match outcome {
-                Outcome::NoAnswer(_) if connection.proven && reply.reconnects == 0 => {
-                    reply.reconnects = 1;
+            match (ended, refused) {
+                (Ended::NoAnswer(_), _) if connection.proven && reply.rare().reconnects == 0 => {
+                    reply.rare_mut().reconnects = 1;
                     continue;
                 }
-                Outcome::Complete(tail) => {
-                    connection.proven = true;
+                (Ended::Complete, Some(refused)) => {
+                    reply.fail(refused.failure());
+                    self.recycle(connection, true).await;
+                }
+                (_, Some(refused)) => reply.fail(refused.failure()),
+                (ended @ (Ended::Complete | Ended::Early), None) => {
                     decoder.end(now, End::Complete, reply);
-                    self.recycle(connection, tail).await;
+                    self.recycle(connection, matches!(ended, Ended::Complete)).await;
                 }
-                Outcome::Refused(whole) => {
-                    if whole {
-                        connection.proven = true;
-                        self.recycle(connection, None).await;
-                    }
-                }
-                Outcome::Broken(failure) if reply.status == Some(200) => {
+                (Ended::Broken(failure), None) if reply.status == Some(200) => {
                     decoder.end(now, End::Broken(failure), reply);
                 }
-                Outcome::Broken(failure) | Outcome::NoAnswer(failure) => reply.fail(failure),
+                (Ended::Broken(failure) | Ended::NoAnswer(failure), None) => reply.fail(failure),
             }
             return;
         }
@@ -320,7 +322,7 @@ impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
             for batch in (0..missing).step_by(WARM_BATCH) {
                 let batch = WARM_BATCH.min(missing - batch);
                 let open = || async {
-                    let mut connection = Connection::open(&self.connect, &self.clock).await.ok()?;
+                    let mut connection = self.open_one().await.ok()?;
                     poll_fn(|cx| Poll::Ready(connection.is_usable(cx))).await;
                     Some(connection)
                 };

@@ -1,6 +1,8 @@
 //! How connections are made. The one place that opens sockets.
 
 use crate::BaseUrl;
+use crate::meter::Tap;
+use servebench_core::Clock;
 use std::fmt::Debug;
 use std::future::Future;
 use std::io;
@@ -8,6 +10,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -18,8 +21,32 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
 
 /// Opens byte streams to one server: a socket in production, an in-memory pipe in tests.
 pub trait Connect: Clone + 'static {
-    /// Opens one.
-    fn connect(&self) -> impl Future<Output = io::Result<Box<dyn Stream>>>;
+    /// Opens one, whose reads are stamped by `tap`: at the socket, below all that is spoken over it.
+    fn connect<C: Clock + Unpin>(&self, tap: Tap<C>) -> impl Future<Output = io::Result<Opened>>;
+}
+
+/// A stream that was opened.
+pub struct Opened {
+    /// The stream, below HTTP.
+    pub stream: Box<dyn Stream>,
+    /// How long the TLS handshake took, if there was one.
+    pub tls: Option<Duration>,
+}
+
+impl Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened").field("tls", &self.tls).finish_non_exhaustive()
+    }
+}
+
+/// Where the times at which bytes were received come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stamps {
+    /// The kernel, where it tells; else as [`User`](Self::User).
+    #[default]
+    Kernel,
+    /// The time of the read that returned them.
+    User,
 }
 
 /// What a connection to a server needs beyond its address.
@@ -37,6 +64,8 @@ pub struct TcpConnect {
     addresses: Arc<[SocketAddr]>,
     /// The address that answered last: `localhost` often has one that nobody listens on.
     preferred: Arc<AtomicUsize>,
+    stamps: Stamps,
+    lookup: Duration,
     #[cfg(feature = "tls")]
     tls: Option<(tokio_rustls::TlsConnector, rustls::pki_types::ServerName<'static>)>,
 }
@@ -49,7 +78,9 @@ impl Debug for TcpConnect {
 
 impl TcpConnect {
     /// Looks up the server's name: the only lookup of a run.
+    #[expect(clippy::disallowed_methods, reason = "a lookup lies before any run and its clock")]
     pub async fn resolve(base: &BaseUrl, tls: &TlsOptions) -> io::Result<Self> {
+        let began = Instant::now();
         let addresses: Arc<[SocketAddr]> =
             tokio::net::lookup_host((base.host(), base.port())).await?.collect();
         if addresses.is_empty() {
@@ -58,9 +89,15 @@ impl TcpConnect {
                 format!("no address for `{}`", base.host()),
             ));
         }
-        let preferred = Arc::default();
+        let (preferred, stamps, lookup) = (Arc::default(), Stamps::default(), began.elapsed());
         #[cfg(feature = "tls")]
-        return Ok(Self { addresses, preferred, tls: crate::tls::connector(base, tls)? });
+        return Ok(Self {
+            addresses,
+            preferred,
+            stamps,
+            lookup,
+            tls: crate::tls::connector(base, tls)?,
+        });
         #[cfg(not(feature = "tls"))]
         {
             let _ = tls;
@@ -70,8 +107,19 @@ impl TcpConnect {
                     "built without the `tls` feature: https is not spoken",
                 ));
             }
-            Ok(Self { addresses, preferred })
+            Ok(Self { addresses, preferred, stamps, lookup })
         }
+    }
+
+    /// Takes receive times from there.
+    #[must_use]
+    pub fn with_stamps(self, stamps: Stamps) -> Self {
+        Self { stamps, ..self }
+    }
+
+    /// How long the lookup of the server's name took.
+    pub fn lookup(&self) -> Duration {
+        self.lookup
     }
 
     async fn tcp(&self) -> io::Result<TcpStream> {
@@ -93,13 +141,23 @@ impl TcpConnect {
 }
 
 impl Connect for TcpConnect {
-    async fn connect(&self) -> io::Result<Box<dyn Stream>> {
-        let stream = self.tcp().await?;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "connections are also opened before the run's clock"
+    )]
+    async fn connect<C: Clock + Unpin>(&self, tap: Tap<C>) -> io::Result<Opened> {
+        let socket = self.tcp().await?;
+        let stream = match self.stamps {
+            Stamps::Kernel => tap.stamp_arrivals(socket),
+            Stamps::User => tap.stamp_reads(socket),
+        };
         #[cfg(feature = "tls")]
         if let Some((connector, name)) = &self.tls {
-            return Ok(Box::new(connector.connect(name.clone(), stream).await?));
+            let began = Instant::now();
+            let stream = Box::new(connector.connect(name.clone(), stream).await?);
+            return Ok(Opened { stream, tls: Some(began.elapsed()) });
         }
-        Ok(Box::new(stream))
+        Ok(Opened { stream, tls: None })
     }
 }
 
@@ -126,7 +184,7 @@ impl Debug for FnConnect {
 }
 
 impl Connect for FnConnect {
-    fn connect(&self) -> impl Future<Output = io::Result<Box<dyn Stream>>> {
-        (self.0)()
+    async fn connect<C: Clock + Unpin>(&self, tap: Tap<C>) -> io::Result<Opened> {
+        Ok(Opened { stream: tap.stamp_reads((self.0)().await?), tls: None })
     }
 }

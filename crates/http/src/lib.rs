@@ -28,16 +28,24 @@ mod base_url;
 mod call;
 mod client;
 mod connect;
-mod connection;
+#[doc(hidden)]
+pub mod fuzzing;
+mod hyper1;
+#[cfg(target_os = "linux")]
+mod kernel;
+mod lean;
 mod meter;
 mod pool;
 mod target;
 #[cfg(feature = "tls")]
 mod tls;
+mod wire;
 
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use call::{Answer, CallError, Caller};
 pub use client::{HttpBackend, Limits};
-pub use connect::{Connect, FnConnect, Stream, TcpConnect, TlsOptions};
+pub use connect::{Connect, FnConnect, Opened, Stamps, Stream, TcpConnect, TlsOptions};
 pub use http::Method;
+pub use meter::Tap;
 pub use target::{HeaderError, Target};
+pub use wire::HttpReader;

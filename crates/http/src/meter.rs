@@ -1,21 +1,55 @@
 //! Stamps and counts at the socket, below HTTP and TLS.
 
-use servebench_core::{Clock, Stamp};
+use crate::connect::Stream;
+#[cfg(target_os = "linux")]
+use crate::kernel::{ClockMap, KernelTcp};
+use servebench_core::{Clock, ReadLag, Stamp};
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 
 /// What a connection's socket has seen. Shared between the wrapped socket and the request that
 /// uses it; both live on one thread.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Meter {
     last_read: Cell<Stamp>,
+    after: Cell<Stamp>,
+    /// The last read left nothing behind.
+    empty: Cell<bool>,
     read_since_mark: Cell<bool>,
     first_write: Cell<Option<Stamp>>,
+    lag: Cell<Option<ReadLag>>,
     error: Cell<Option<io::ErrorKind>>,
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self {
+            last_read: Cell::default(),
+            after: Cell::default(),
+            empty: Cell::new(true),
+            read_since_mark: Cell::default(),
+            first_write: Cell::default(),
+            lag: Cell::default(),
+            error: Cell::default(),
+        }
+    }
+}
+
+/// What the system tells of a read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Read {
+    /// When it was made.
+    pub(crate) now: Stamp,
+    /// When its newest byte had arrived, and how far off that may be.
+    pub(crate) arrival: Option<(Stamp, Duration)>,
+    /// It took all there was.
+    pub(crate) emptied: bool,
 }
 
 impl Meter {
@@ -24,12 +58,23 @@ impl Meter {
         self.last_read.set(now);
         self.read_since_mark.set(false);
         self.first_write.set(None);
+        self.lag.set(None);
         self.error.set(None);
     }
 
-    /// When bytes were last received.
+    /// When the newest byte read so far was received.
     pub(crate) fn last_read(&self) -> Stamp {
         self.last_read.get()
+    }
+
+    /// Nothing of the last read was received before.
+    pub(crate) fn after(&self) -> Stamp {
+        self.after.get()
+    }
+
+    /// How long what was read since the mark had waited; `None` where the system does not tell.
+    pub(crate) fn lag(&self) -> Option<ReadLag> {
+        self.lag.get()
     }
 
     /// True when at least one byte was received since the mark.
@@ -46,24 +91,102 @@ impl Meter {
     pub(crate) fn error(&self) -> Option<io::ErrorKind> {
         self.error.get()
     }
+
+    /// `last_look` is when the event loop last looked for input before it found this.
+    fn note_read(&self, read: Read, last_look: Stamp) {
+        if self.empty.get() {
+            self.after.set(self.last_read.get().max(last_look).min(read.now));
+        }
+        self.empty.set(read.emptied);
+        let mut at = read.now;
+        if let Some((arrival, error)) = read.arrival {
+            // Whatever the two clocks did to each other, it was then.
+            at = arrival.clamp(self.after.get(), read.now);
+            let mut lag = self.lag.get().unwrap_or_default();
+            lag.add(read.now.since(at), error);
+            self.lag.set(Some(lag));
+        }
+        self.last_read.set(at);
+        self.read_since_mark.set(true);
+    }
+
+    fn note_error(&self, error: &io::Error) {
+        self.error.set(Some(error.kind()));
+    }
 }
 
-/// A socket whose reads and writes are noted in a [`Meter`].
+/// Where a connector hands in the socket it has opened, so that its reads are stamped.
 #[derive(Debug)]
-pub(crate) struct Metered<T, C> {
-    inner: T,
-    clock: C,
-    meter: Rc<Meter>,
+pub struct Tap<C> {
+    pub(crate) clock: C,
+    pub(crate) meter: Rc<Meter>,
+    #[cfg(target_os = "linux")]
+    pub(crate) map: Rc<ClockMap>,
 }
 
-impl<T, C> Metered<T, C> {
-    pub(crate) fn new(inner: T, clock: C, meter: Rc<Meter>) -> Self {
-        Self { inner, clock, meter }
+impl<C> Tap<C> {
+    /// A tap for one connection that shares nothing with others.
+    pub(crate) fn new(clock: C) -> Self {
+        Self {
+            clock,
+            meter: Rc::default(),
+            #[cfg(target_os = "linux")]
+            map: Rc::default(),
+        }
     }
 
-    fn note<V>(&self, result: io::Result<V>) -> io::Result<V> {
-        result.inspect_err(|error| self.meter.error.set(Some(error.kind())))
+    /// A tap for another connection of the same worker.
+    pub(crate) fn another(&self) -> Self
+    where
+        C: Clone,
+    {
+        Self {
+            clock: self.clock.clone(),
+            meter: Rc::default(),
+            #[cfg(target_os = "linux")]
+            map: Rc::clone(&self.map),
+        }
     }
+}
+
+impl<C: Clock + Unpin> Tap<C> {
+    /// The receive stamps of `stream` are the times of its reads.
+    pub fn stamp_reads(self, stream: impl Stream + 'static) -> Box<dyn Stream> {
+        Box::new(Metered { inner: stream, tap: self })
+    }
+
+    /// The receive stamps of `stream` are what the kernel says, where it does, else the times of its
+    /// reads.
+    pub fn stamp_arrivals(self, stream: TcpStream) -> Box<dyn Stream> {
+        #[cfg(target_os = "linux")]
+        if KernelTcp::<C>::enable(&stream).is_ok() {
+            return Box::new(KernelTcp::new(stream, self));
+        }
+        self.stamp_reads(stream)
+    }
+
+    pub(crate) fn note_read(&self, read: Read) {
+        self.meter.note_read(read, self.clock.last_look());
+    }
+
+    /// Notes how a write went.
+    pub(crate) fn note_write<V>(&self, result: io::Result<V>) -> io::Result<V> {
+        if self.meter.first_write.get().is_none() {
+            self.meter.first_write.set(Some(self.clock.now()));
+        }
+        self.note_result(result)
+    }
+
+    pub(crate) fn note_result<V>(&self, result: io::Result<V>) -> io::Result<V> {
+        result.inspect_err(|error| self.meter.note_error(error))
+    }
+}
+
+/// A stream whose reads and writes are noted.
+#[derive(Debug)]
+struct Metered<T, C> {
+    inner: T,
+    tap: Tap<C>,
 }
 
 impl<T: AsyncRead + Unpin, C: Clock + Unpin> AsyncRead for Metered<T, C> {
@@ -75,10 +198,10 @@ impl<T: AsyncRead + Unpin, C: Clock + Unpin> AsyncRead for Metered<T, C> {
         let before = buf.filled().len();
         let result = ready!(Pin::new(&mut self.inner).poll_read(cx, buf));
         if buf.filled().len() > before {
-            self.meter.last_read.set(self.clock.now());
-            self.meter.read_since_mark.set(true);
+            let emptied = buf.remaining() > 0;
+            self.tap.note_read(Read { now: self.tap.clock.now(), arrival: None, emptied });
         }
-        Poll::Ready(self.note(result))
+        Poll::Ready(self.tap.note_result(result))
     }
 }
 
@@ -89,8 +212,7 @@ impl<T: AsyncWrite + Unpin, C: Clock + Unpin> AsyncWrite for Metered<T, C> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let result = ready!(Pin::new(&mut self.inner).poll_write(cx, buf));
-        self.wrote();
-        Poll::Ready(self.note(result))
+        Poll::Ready(self.tap.note_write(result))
     }
 
     fn poll_write_vectored(
@@ -99,8 +221,7 @@ impl<T: AsyncWrite + Unpin, C: Clock + Unpin> AsyncWrite for Metered<T, C> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let result = ready!(Pin::new(&mut self.inner).poll_write_vectored(cx, bufs));
-        self.wrote();
-        Poll::Ready(self.note(result))
+        Poll::Ready(self.tap.note_write(result))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -113,13 +234,5 @@ impl<T: AsyncWrite + Unpin, C: Clock + Unpin> AsyncWrite for Metered<T, C> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.inner).poll_shutdown(cx)
-    }
-}
-
-impl<T, C: Clock> Metered<T, C> {
-    fn wrote(&self) {
-        if self.meter.first_write.get().is_none() {
-            self.meter.first_write.set(Some(self.clock.now()));
-        }
     }
 }

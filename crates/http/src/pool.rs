@@ -1,7 +1,6 @@
 //! Connections that wait for their next request.
 
-use crate::connection::Connection;
-use hyper::body::Incoming;
+use crate::wire::Connection;
 use servebench_core::Stamp;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -13,7 +12,7 @@ const LINGER: Duration = Duration::from_secs(5);
 pub(crate) struct Pool {
     idle: Vec<Connection>,
     /// Connections whose reply is complete but whose body has not ended.
-    lingering: Vec<(Connection, Incoming, Stamp)>,
+    lingering: Vec<(Connection, Stamp)>,
 }
 
 impl Pool {
@@ -25,8 +24,8 @@ impl Pool {
         self.idle.push(connection);
     }
 
-    pub(crate) fn linger(&mut self, connection: Connection, body: Incoming, since: Stamp) {
-        self.lingering.push((connection, body, since));
+    pub(crate) fn linger(&mut self, connection: Connection, since: Stamp) {
+        self.lingering.push((connection, since));
     }
 
     /// A connection that is open as far as can be told, the one used last first.
@@ -44,11 +43,11 @@ impl Pool {
 
     /// Moves the lingering connections whose bodies have ended to the idle ones.
     fn settle(&mut self, now: Stamp, cx: &mut Context<'_>) {
-        for (mut connection, mut body, since) in std::mem::take(&mut self.lingering) {
-            match connection.poll_drain(cx, &mut body) {
+        for (mut connection, since) in std::mem::take(&mut self.lingering) {
+            match connection.poll_drain(cx) {
                 Poll::Ready(true) => self.idle.push(connection),
                 Poll::Pending if now.since(since) < LINGER => {
-                    self.lingering.push((connection, body, since));
+                    self.lingering.push((connection, since));
                 }
                 Poll::Ready(false) | Poll::Pending => {}
             }

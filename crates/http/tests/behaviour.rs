@@ -2,60 +2,19 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(clippy::disallowed_methods, reason = "this test's clock is tokio's own")]
 
+mod common;
+
 use bytes::Bytes;
-use servebench_core::{
-    Backend, Clock, Decode, End, Failure, FailureKind, Progress, Protocol, Reply, Request, Sample,
-    Stamp,
-};
-use servebench_http::{FnConnect, HttpBackend, Limits, Stream, Target};
+use common::Lines;
+use proptest::prelude::*;
+use servebench_core::{Backend, Clock, Failure, FailureKind, Reply, Request, Stamp};
+use servebench_http::{FnConnect, HttpBackend, HttpReader, Limits, Stream, Target};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::Instant;
-
-/// A protocol whose tokens are lines; `DONE` ends a reply.
-#[derive(Debug)]
-struct Lines;
-
-impl Protocol for Lines {
-    fn path(&self) -> &'static str {
-        "/lines"
-    }
-
-    fn encode(&self, _sample: &Sample, _adapter: Option<&str>) -> Bytes {
-        Bytes::from_static(b"{}")
-    }
-
-    fn decoder(&self, _request: &Request) -> Box<dyn Decode> {
-        Box::<LineDecoder>::default()
-    }
-}
-
-#[derive(Default)]
-struct LineDecoder(Vec<u8>);
-
-impl Decode for LineDecoder {
-    fn feed(&mut self, at: Stamp, bytes: &[u8], reply: &mut Reply) -> Progress {
-        self.0.extend_from_slice(bytes);
-        while let Some(end) = self.0.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.0.drain(..=end).collect();
-            reply.last_line = Some(at);
-            match std::str::from_utf8(&line).unwrap().trim() {
-                "DONE" => return Progress::Done,
-                token => reply.push_chunk(at, Some(1), 0, token),
-            }
-        }
-        Progress::More
-    }
-
-    fn end(&mut self, _at: Stamp, end: End, reply: &mut Reply) {
-        if let End::Broken(failure) = end {
-            reply.fail(failure);
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 struct TestClock(Instant);
@@ -145,16 +104,20 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 
-fn in_virtual_time(test: impl Future<Output = ()>) {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-    tokio::task::LocalSet::new().block_on(&runtime.unwrap(), test);
+/// Runs `test` once for each reader of HTTP, in virtual time: what they do must be the same.
+fn with_each_reader(test: impl AsyncFn(Limits)) {
+    for reader in [HttpReader::Lean, HttpReader::Hyper] {
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+        let test = test(Limits { reader, ..Limits::default() });
+        tokio::task::LocalSet::new().block_on(&runtime.unwrap(), test);
+    }
 }
 
 #[test]
 fn stamps_are_those_of_the_reads() {
-    in_virtual_time(async {
-        let (backend, _) = backend(Limits::default(), |_, mut peer| async move {
+    with_each_reader(async |limits| {
+        let (backend, _) = backend(limits, |_, mut peer| async move {
             assert!(peer.request().await);
             tokio::time::sleep(ms(20)).await;
             peer.head().await;
@@ -173,14 +136,14 @@ fn stamps_are_those_of_the_reads() {
         let stamps: Vec<_> = reply.chunks.iter().map(|chunk| chunk.at).collect();
         assert_eq!(stamps, [250, 260, 270].map(Stamp::from_millis));
         assert_eq!(reply.last_line, Some(Stamp::from_millis(300)));
-        assert_eq!(reply.connect, Some(Duration::ZERO));
+        assert_eq!(reply.rare().connect, Some(Duration::ZERO));
     });
 }
 
 #[test]
 fn a_chunk_per_read_keeps_the_stamp_of_its_read_when_many_wait() {
-    in_virtual_time(async {
-        let (backend, _) = backend(Limits::default(), |_, mut peer| async move {
+    with_each_reader(async |limits| {
+        let (backend, _) = backend(limits, |_, mut peer| async move {
             assert!(peer.request().await);
             peer.head().await;
             tokio::time::sleep(ms(5)).await;
@@ -196,8 +159,8 @@ fn a_chunk_per_read_keeps_the_stamp_of_its_read_when_many_wait() {
 
 #[test]
 fn a_connection_serves_one_request_after_the_other() {
-    in_virtual_time(async {
-        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+    with_each_reader(async |limits| {
+        let (backend, opened) = backend(limits, |_, mut peer| async move {
             while peer.request().await {
                 peer.answer().await;
             }
@@ -205,7 +168,10 @@ fn a_connection_serves_one_request_after_the_other() {
         backend.warm(2).await;
         for _ in 0..10 {
             let reply = send(&backend).await;
-            assert_eq!((reply.failure, reply.connect, reply.reconnects), (None, None, 0));
+            assert_eq!(
+                (reply.failure.as_ref(), reply.rare().connect, reply.rare().reconnects),
+                (None, None, 0)
+            );
         }
         assert_eq!(*opened.borrow(), 2);
     });
@@ -213,8 +179,8 @@ fn a_connection_serves_one_request_after_the_other() {
 
 #[test]
 fn cold_connections_serve_one_request_each() {
-    in_virtual_time(async {
-        let limits = Limits { keep_alive: false, ..Limits::default() };
+    with_each_reader(async |limits| {
+        let limits = Limits { keep_alive: false, ..limits };
         let (backend, opened) = backend(limits, |_, mut peer| async move {
             while peer.request().await {
                 peer.answer().await;
@@ -224,7 +190,10 @@ fn cold_connections_serve_one_request_each() {
         assert_eq!(*opened.borrow(), 0, "the connect belongs to the request");
         for _ in 0..3 {
             let reply = send(&backend).await;
-            assert_eq!((reply.failure, reply.connect), (None, Some(Duration::ZERO)));
+            assert_eq!(
+                (reply.failure.as_ref(), reply.rare().connect),
+                (None, Some(Duration::ZERO))
+            );
         }
         assert_eq!(*opened.borrow(), 3);
     });
@@ -232,14 +201,14 @@ fn cold_connections_serve_one_request_each() {
 
 #[test]
 fn a_connection_closed_while_idle_is_replaced_quietly() {
-    in_virtual_time(async {
-        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+    with_each_reader(async |limits| {
+        let (backend, opened) = backend(limits, |_, mut peer| async move {
             assert!(peer.request().await);
             peer.answer().await;
         });
         for _ in 0..3 {
             let reply = send(&backend).await;
-            assert_eq!((reply.failure, reply.reconnects), (None, 0));
+            assert_eq!((reply.failure.as_ref(), reply.rare().reconnects), (None, 0));
             tokio::time::sleep(ms(5)).await;
         }
         assert_eq!(*opened.borrow(), 3);
@@ -248,26 +217,26 @@ fn a_connection_closed_while_idle_is_replaced_quietly() {
 
 #[test]
 fn a_reused_connection_that_dies_without_a_byte_is_replaced_once() {
-    in_virtual_time(async {
-        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+    with_each_reader(async |limits| {
+        let (backend, opened) = backend(limits, |_, mut peer| async move {
             assert!(peer.request().await);
             peer.answer().await;
             peer.request().await; // and closes without an answer
         });
-        assert_eq!(send(&backend).await.reconnects, 0);
+        assert_eq!(send(&backend).await.rare().reconnects, 0);
         let reply = send(&backend).await;
-        assert_eq!((reply.failure, reply.reconnects), (None, 1));
+        assert_eq!((reply.failure.as_ref(), reply.rare().reconnects), (None, 1));
         assert_eq!(reply.chunks.len(), 1);
-        assert!(reply.connect.is_some());
+        assert!(reply.rare().connect.is_some());
         assert_eq!(*opened.borrow(), 2);
     });
 }
 
 #[test]
 fn nothing_else_is_ever_sent_twice() {
-    in_virtual_time(async {
+    with_each_reader(async |limits| {
         // A new connection that dies without a byte.
-        let (fresh, opened) = backend(Limits::default(), |_, mut peer| async move {
+        let (fresh, opened) = backend(limits, |_, mut peer| async move {
             peer.request().await;
         });
         let failure = send(&fresh).await.failure.unwrap();
@@ -275,7 +244,7 @@ fn nothing_else_is_ever_sent_twice() {
         assert_eq!(*opened.borrow(), 1);
 
         // One that was opened beforehand and has carried nothing yet.
-        let (warmed, opened) = backend(Limits::default(), |_, mut peer| async move {
+        let (warmed, opened) = backend(limits, |_, mut peer| async move {
             peer.request().await;
         });
         warmed.warm(1).await;
@@ -283,7 +252,7 @@ fn nothing_else_is_ever_sent_twice() {
         assert_eq!(*opened.borrow(), 1);
 
         // A reused one that dies after the first byte of an answer.
-        let (reused, opened) = backend(Limits::default(), |_, mut peer| async move {
+        let (reused, opened) = backend(limits, |_, mut peer| async move {
             assert!(peer.request().await);
             peer.answer().await;
             assert!(peer.request().await);
@@ -291,15 +260,15 @@ fn nothing_else_is_ever_sent_twice() {
         });
         assert_eq!(send(&reused).await.failure, None);
         let reply = send(&reused).await;
-        assert_eq!(reply.failure.unwrap().kind, FailureKind::Truncated);
-        assert_eq!((reply.reconnects, *opened.borrow()), (0, 1));
+        assert_eq!(reply.failure.as_ref().unwrap().kind, FailureKind::Truncated);
+        assert_eq!((reply.rare().reconnects, *opened.borrow()), (0, 1));
     });
 }
 
 #[test]
 fn what_came_before_a_cut_is_kept() {
-    in_virtual_time(async {
-        let (backend, _) = backend(Limits::default(), |_, mut peer| async move {
+    with_each_reader(async |limits| {
+        let (backend, _) = backend(limits, |_, mut peer| async move {
             assert!(peer.request().await);
             peer.head().await;
             peer.chunk("a\n").await;
@@ -314,8 +283,8 @@ fn what_came_before_a_cut_is_kept() {
 
 #[test]
 fn silence_and_overlong_replies_time_out() {
-    in_virtual_time(async {
-        let limits = Limits { idle: Some(ms(1000)), total: ms(2500), ..Limits::default() };
+    with_each_reader(async |limits| {
+        let limits = Limits { idle: Some(ms(1000)), total: ms(2500), ..limits };
         let (backend, _) = backend(limits, |nth, mut peer| async move {
             assert!(peer.request().await);
             peer.head().await;
@@ -343,8 +312,8 @@ fn silence_and_overlong_replies_time_out() {
 
 #[test]
 fn a_status_other_than_200_is_kept_with_its_body_and_the_connection_too() {
-    in_virtual_time(async {
-        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+    with_each_reader(async |limits| {
+        let (backend, opened) = backend(limits, |_, mut peer| async move {
             for answer in [
                 "503 Service Unavailable\r\ncontent-length: 4\r\n\r\nbusy",
                 "429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n",
@@ -370,8 +339,8 @@ fn a_status_other_than_200_is_kept_with_its_body_and_the_connection_too() {
 
 #[test]
 fn a_reply_is_over_at_its_end_mark_whatever_the_server_does_with_the_socket() {
-    in_virtual_time(async {
-        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+    with_each_reader(async |limits| {
+        let (backend, opened) = backend(limits, |_, mut peer| async move {
             assert!(peer.request().await);
             peer.head().await;
             peer.chunk("a\nDONE\n").await;
@@ -388,8 +357,8 @@ fn a_reply_is_over_at_its_end_mark_whatever_the_server_does_with_the_socket() {
 
 #[test]
 fn a_late_tail_still_frees_its_connection() {
-    in_virtual_time(async {
-        let (backend, opened) = backend(Limits::default(), |_, mut peer| async move {
+    with_each_reader(async |limits| {
+        let (backend, opened) = backend(limits, |_, mut peer| async move {
             while peer.request().await {
                 peer.head().await;
                 peer.chunk("a\nDONE\n").await;
@@ -399,7 +368,100 @@ fn a_late_tail_still_frees_its_connection() {
         });
         assert_eq!(send(&backend).await.failure, None);
         tokio::time::sleep(ms(100)).await;
-        assert_eq!(send(&backend).await.connect, None);
+        assert_eq!(send(&backend).await.rare().connect, None);
         assert_eq!(*opened.borrow(), 1);
     });
+}
+
+/// Responses of which most are well formed: framed in one of the three ways, with lines as a body.
+fn responses() -> impl Strategy<Value = Vec<u8>> {
+    let line =
+        prop_oneof![4 => Just("a\n"), 1 => Just("DONE\n"), 1 => Just("x"), 1 => Just("\r\n")];
+    let body = prop::collection::vec(line, 0..8);
+    let head = prop_oneof![
+        6 => Just("HTTP/1.1 200 OK\r\n"),
+        1 => Just("HTTP/1.0 200 OK\r\n"),
+        1 => Just("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n"),
+        1 => Just("HTTP/1.1 503 Service Unavailable\r\n"),
+        1 => Just("HTTP/1.1 200 OK\r\nConnection: close\r\n"),
+        1 => Just("nothing like it\r\n"),
+    ];
+    (head, body, 0..4u8, 0..3usize, prop::option::of(any::<prop::sample::Index>())).prop_map(
+        |(head, body, framing, surplus, cut)| {
+            let text = body.concat();
+            let mut bytes = head.as_bytes().to_vec();
+            match framing {
+                0 => bytes.extend(format!("content-length: {}\r\n\r\n{text}", text.len()).bytes()),
+                1 => bytes.extend(format!("\r\n{text}").bytes()),
+                _ => {
+                    bytes.extend(b"transfer-encoding: chunked\r\n\r\n");
+                    for part in body {
+                        bytes.extend(format!("{:x}\r\n{part}\r\n", part.len()).bytes());
+                    }
+                    bytes.extend(if framing == 2 {
+                        &b"0\r\n\r\n"[..]
+                    } else {
+                        b"0\r\nt: v\r\n\r\n"
+                    });
+                }
+            }
+            bytes.extend(b"HTTP/1.1 "[..surplus].iter());
+            if let Some(cut) = cut {
+                bytes.truncate(cut.index(bytes.len() + 1));
+            }
+            bytes
+        },
+    )
+}
+
+/// What a reader makes of two exchanges: each answered by `response`, written in pieces of `step`
+/// bytes a millisecond apart, before the server closes.
+fn seen_by(
+    reader: HttpReader,
+    response: &[u8],
+    step: usize,
+) -> Vec<impl PartialEq + std::fmt::Debug> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let response: Rc<[u8]> = response.into();
+    tokio::task::LocalSet::new().block_on(&runtime.unwrap(), async {
+        let limits = Limits { reader, ..Limits::default() };
+        let (backend, opened) = backend(limits, move |_, mut peer| {
+            let response = Rc::clone(&response);
+            async move {
+                assert!(peer.request().await);
+                for piece in response.chunks(step) {
+                    tokio::time::sleep(ms(1)).await;
+                    if peer.0.write_all(piece).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        let mut seen = Vec::new();
+        for _ in 0..2 {
+            let reply = send(&backend).await;
+            let chunks: Vec<_> = reply.chunks.iter().collect();
+            let reconnects = reply.rare().reconnects;
+            let kind = reply.failure.map(|failure| failure.kind);
+            let stamps = (reply.sent, reply.headers, reply.last_line);
+            let opened = *opened.borrow();
+            seen.push((reply.status, kind, reply.text, chunks, stamps, reconnects, opened));
+            tokio::time::sleep(ms(100)).await;
+        }
+        seen
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Our own reader and hyper see the same in the same bytes, at the same time.
+    #[test]
+    fn both_readers_see_the_same(response in responses(), step in 1..200usize) {
+        prop_assert_eq!(
+            seen_by(HttpReader::Lean, &response, step),
+            seen_by(HttpReader::Hyper, &response, step)
+        );
+    }
 }

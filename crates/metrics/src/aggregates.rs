@@ -1,6 +1,6 @@
 //! The numbers of one run.
 
-use crate::{CacheReport, Distribution, Goodput};
+use crate::{CacheReport, Distribution, Goodput, Reception};
 use serde::Serialize;
 use servebench_core::FailureKind;
 use std::collections::BTreeMap;
@@ -21,6 +21,8 @@ pub struct Aggregates {
     pub reconnects: u64,
     /// Time to connect, over the requests that had to connect inside their latency.
     pub connect: Option<Distribution>,
+    /// The part of it that the TLS handshake took.
+    pub tls: Option<Distribution>,
     /// Prompt tokens of the successes as the dataset counted them.
     pub total_input_tokens: u64,
     /// Prompt tokens of the successes by the server's counts, the dataset's where it gave none.
@@ -54,6 +56,8 @@ pub struct Aggregates {
     pub turnaround: Option<Distribution>,
     /// `dispatched − intended`, over all requests.
     pub queue_wait: Option<Distribution>,
+    /// How true the receive stamps are; `None` where they are the times of the reads.
+    pub reception: Option<Reception>,
     /// `(requests − 1) / (last dispatched − first dispatched)`, over all requests.
     pub achieved_request_rate: Option<f64>,
     /// Tokens per verification step of speculative decoding, over the replies that told theirs:

@@ -38,7 +38,7 @@ impl CacheReport {
 
     pub(crate) fn add(&mut self, request: &Measured<'_>) {
         let reply = &request.record.reply;
-        let places = reply.cached_details.as_ref().map(|details| CachePlaces {
+        let places = reply.rare().cached_details.as_ref().map(|details| CachePlaces {
             device: details.device,
             host: details.host,
             storage: details.storage.unwrap_or(0),

@@ -1,13 +1,14 @@
 //! Records to numbers, in parts that can be joined.
 
-use crate::goodput::{Met, Observed};
-use crate::peaks::{Buckets, peak_overlap, peak_per_second};
-use crate::stats::pairwise_sum;
-use crate::{
-    Aggregates, CacheReport, Distribution, FailureTally, Gap, ItlRule, Measured, Slo, View,
-};
-use servebench_core::{FailureKind, Stamp};
-use std::collections::btree_map::{BTreeMap, Entry};
+use crate::goodput::Met;
+use crate::peaks::{Buckets, peak_overlap};
+use crate::reception::Reception;
+use crate::stats::sum;
+use crate::streams::{Streamed, Streams};
+use crate::sums::Sums;
+use crate::{Aggregates, Bounds, Distribution, ItlRule, Measured, Slo, View};
+use servebench_core::ReadLag;
+use std::time::Duration;
 
 /// What a run's numbers depend on besides its records.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,337 +30,190 @@ pub struct Options {
 /// Law: adding all records to one fold, or to several that are then merged in any order, gives the
 /// same [`Aggregates`], to the last bit.
 ///
-/// Per-request samples are kept at once; token streams are borrowed from the records until
-/// [`finish`](Self::finish), since a stream can be far larger than all else and the peaks need to
-/// know the whole run. The memory on top of the records is one number per output token at most.
+/// The records are borrowed until [`finish`](Self::finish), since the peaks need to know the whole
+/// run. The memory on top of them is a few numbers for each request and one for each *different* gap
+/// between tokens: nothing is kept for each token, so that a million streams can be aggregated where
+/// they can be held.
 #[derive(Clone, Debug, Default)]
 pub struct Aggregate<'a> {
     options: Options,
-    successes: Vec<Measured<'a>>,
-    failures: BTreeMap<FailureKind, FailureTally>,
-    span: Option<Span>,
-    sums: Sums,
-    samples: Samples,
-    own: Met,
-    upstream: Met,
-}
-
-/// Counts that add up.
-#[derive(Clone, Debug, Default)]
-struct Sums {
-    requests: u64,
-    reconnects: u64,
-    input: u64,
-    output: u64,
-    upstream_output: u64,
-    retokenized: Option<u64>,
-    accepted: u64,
-    cache: CacheReport,
-}
-
-impl Sums {
-    fn merge(&mut self, other: Self) {
-        self.requests += other.requests;
-        self.reconnects += other.reconnects;
-        self.input += other.input;
-        self.output += other.output;
-        self.upstream_output += other.upstream_output;
-        self.accepted += other.accepted;
-        self.cache.merge(other.cache);
-        if let Some(tokens) = other.retokenized {
-            *self.retokenized.get_or_insert(0) += tokens;
-        }
-    }
-}
-
-/// One number per request, in seconds (but for the last).
-#[derive(Clone, Debug, Default)]
-struct Samples {
-    e2e: Vec<f64>,
-    upstream_e2e: Vec<f64>,
-    ttft: Vec<f64>,
-    tpot: Vec<f64>,
-    upstream_tpot: Vec<f64>,
-    ttft_intended: Vec<f64>,
-    e2e_intended: Vec<f64>,
-    connect: Vec<f64>,
-    lateness: Vec<f64>,
-    turnaround: Vec<f64>,
-    queue_wait: Vec<f64>,
-    verify_steps: Vec<f64>,
-}
-
-impl Samples {
-    fn merge(&mut self, other: &Self) {
-        self.e2e.extend(&other.e2e);
-        self.upstream_e2e.extend(&other.upstream_e2e);
-        self.ttft.extend(&other.ttft);
-        self.tpot.extend(&other.tpot);
-        self.upstream_tpot.extend(&other.upstream_tpot);
-        self.ttft_intended.extend(&other.ttft_intended);
-        self.e2e_intended.extend(&other.e2e_intended);
-        self.connect.extend(&other.connect);
-        self.lateness.extend(&other.lateness);
-        self.turnaround.extend(&other.turnaround);
-        self.queue_wait.extend(&other.queue_wait);
-        self.verify_steps.extend(&other.verify_steps);
-    }
-}
-
-/// The time a run took up.
-#[derive(Clone, Copy, Debug)]
-struct Span {
-    first_dispatch: Stamp,
-    last_dispatch: Stamp,
-    end: Stamp,
-}
-
-impl Span {
-    fn of(request: &Measured<'_>) -> Self {
-        let record = request.record;
-        let known = [record.reply.last_line, record.reply.last_token(), record.reply.headers];
-        let end = known.into_iter().flatten().fold(record.dispatched, Stamp::max);
-        Self { first_dispatch: record.dispatched, last_dispatch: record.dispatched, end }
-    }
-
-    fn join(self, other: Self) -> Self {
-        Self {
-            first_dispatch: self.first_dispatch.min(other.first_dispatch),
-            last_dispatch: self.last_dispatch.max(other.last_dispatch),
-            end: self.end.max(other.end),
-        }
-    }
+    requests: Vec<Measured<'a>>,
 }
 
 impl<'a> Aggregate<'a> {
     /// An empty fold. Folds that are to be merged need the same options.
     pub fn new(options: &Options) -> Self {
-        Self { options: options.clone(), ..Self::default() }
+        Self { options: options.clone(), requests: Vec::new() }
     }
 
     /// Takes one record in.
     pub fn add(&mut self, request: Measured<'a>) {
-        let record = request.record;
-        self.sums.requests += 1;
-        self.sums.reconnects += u64::from(record.reply.reconnects);
-        self.samples.connect.extend(record.reply.connect.map(|time| time.as_secs_f64()));
-        self.samples.lateness.extend(record.lateness.map(|time| time.as_secs_f64()));
-        self.samples.turnaround.extend(record.turnaround.map(|time| time.as_secs_f64()));
-        self.samples.queue_wait.push(request.queue_wait());
-        let span = Span::of(&request);
-        self.span = Some(self.span.map_or(span, |so_far| so_far.join(span)));
-        match &record.reply.failure {
-            None => self.add_success(request),
-            Some(failure) => {
-                let tally = FailureTally {
-                    count: 1,
-                    first_id: record.id,
-                    first_detail: failure.detail.to_string(),
-                };
-                self.add_failure(failure.kind, tally);
-            }
-        }
-    }
-
-    fn add_success(&mut self, request: Measured<'a>) {
-        let (record, sums) = (request.record, &mut self.sums);
-        let output = request.output_count().tokens;
-        sums.input += u64::from(record.prompt_len);
-        sums.output += output;
-        sums.upstream_output += request.upstream_output_tokens();
-        sums.cache.add(&request);
-        if let Some(tokens) = request.retokenized {
-            *sums.retokenized.get_or_insert(0) += tokens;
-        }
-        if let Some(accept_length) = record.reply.accept_length.filter(|length| *length > 0.0) {
-            sums.accepted += output;
-            self.samples.verify_steps.push(output as f64 / accept_length);
-        }
-
-        let own =
-            Observed { ttft: request.ttft(), tpot: request.tpot(), latency: request.latency() };
-        let upstream = Observed {
-            ttft: own.ttft,
-            tpot: request.upstream_tpot(),
-            latency: request.stream_latency(),
-        };
-        self.own.add(&self.options.slos, own);
-        self.upstream.add(&self.options.slos, upstream);
-        let samples = &mut self.samples;
-        samples.ttft.extend(own.ttft);
-        samples.tpot.extend(own.tpot);
-        samples.e2e.extend(own.latency);
-        samples.upstream_tpot.extend(upstream.tpot);
-        samples.upstream_e2e.extend(upstream.latency);
-        samples.ttft_intended.extend(request.ttft_from_intended());
-        samples.e2e_intended.extend(request.latency_from_intended());
-        self.successes.push(request);
-    }
-
-    fn add_failure(&mut self, kind: FailureKind, tally: FailureTally) {
-        match self.failures.entry(kind) {
-            Entry::Vacant(entry) => {
-                entry.insert(tally);
-            }
-            Entry::Occupied(mut entry) => {
-                let so_far = entry.get_mut();
-                let count = so_far.count + tally.count;
-                if tally.first_id < so_far.first_id {
-                    *so_far = tally;
-                }
-                so_far.count = count;
-            }
-        }
+        self.requests.push(request);
     }
 
     /// Takes in what another fold took in.
     pub fn merge(&mut self, other: Self) {
-        self.successes.extend(other.successes);
-        for (kind, tally) in other.failures {
-            self.add_failure(kind, tally);
-        }
-        if let Some(span) = other.span {
-            self.span = Some(self.span.map_or(span, |so_far| so_far.join(span)));
-        }
-        self.sums.merge(other.sums);
-        self.samples.merge(&other.samples);
-        self.own.merge(&other.own);
-        self.upstream.merge(&other.upstream);
+        self.requests.extend(other.requests);
     }
 
     /// The numbers of all that was taken in.
-    pub fn finish(mut self) -> Aggregates {
-        let completed = self.successes.len() as u64;
-        let measured = self.span.map(|span| span.end.secs_since(span.first_dispatch));
-        let duration = self.options.duration.or(measured);
-        let own = self.view(completed, duration, self.sums.output, &self.own);
-        let upstream_duration = self.options.upstream_duration.or(duration);
-        let upstream =
-            self.view(completed, upstream_duration, self.sums.upstream_output, &self.upstream);
-        let (own, upstream) = (self.with_own_peaks(own), self.with_upstream_peaks(upstream));
-        let retokenized = self.sums.retokenized;
+    pub fn finish(self) -> Aggregates {
+        let Self { options, mut requests } = self;
+        requests.sort_unstable_by_key(|request| !request.record.is_success());
+        let completed = requests.partition_point(|request| request.record.is_success());
+        let (requests, successes) = (&requests, &requests[..completed]);
+        let completed = completed as u64;
+        let mut sums = Sums::default();
+        for request in requests {
+            sums.add(request, &options.slos);
+        }
+        let measured = sums.span.map(|span| span.end.secs_since(span.first_dispatch));
+        let duration = options.duration.or(measured);
+        let view = |duration, counts| view(&sums, completed, duration, counts, &options.slos);
+        let own = view(duration, (sums.output, &sums.met));
+        let upstream_duration = options.upstream_duration.or(duration);
+        let upstream = view(upstream_duration, (sums.upstream_output, &sums.upstream_met));
+        let (own, upstream, itls) = with_streams(own, upstream, options.itl_rule, successes);
+        let retokenized = sums.retokenized;
         let per_second = |tokens: u64| quotient(tokens as f64, duration).filter(|_| completed > 0);
-        let (itl, token_itl) = self.itl_families();
-        let samples = &mut self.samples;
+        let times = |of: fn(&Measured<'_>) -> Option<Duration>| {
+            each(requests, |request| of(request).map(|time| time.as_secs_f64()))
+        };
         Aggregates {
             completed,
-            failed: self.sums.requests - completed,
-            failures: self.failures,
-            reconnects: self.sums.reconnects,
-            total_input_tokens: self.sums.input,
-            total_input_tokens_server: self.sums.cache.prompt_tokens,
+            failed: sums.requests - completed,
+            reconnects: sums.reconnects,
+            total_input_tokens: sums.input,
+            total_input_tokens_server: sums.cache.prompt_tokens,
             total_output_tokens_retokenized: retokenized,
             output_throughput_retokenized: retokenized.and_then(per_second),
             total_throughput_retokenized: retokenized
-                .and_then(|tokens| per_second(self.sums.input + tokens)),
+                .and_then(|tokens| per_second(sums.input + tokens)),
             own: View {
-                e2e: Distribution::of(&mut samples.e2e),
-                tpot: Distribution::of(&mut samples.tpot),
+                e2e: each(successes, |request| request.latency()),
+                tpot: each(successes, |request| request.tpot()),
                 ..own
             }
             .with_concurrency(),
             upstream: View {
-                e2e: Distribution::of(&mut samples.upstream_e2e),
-                tpot: Distribution::of(&mut samples.upstream_tpot),
+                e2e: each(successes, |request| request.stream_latency()),
+                tpot: each(successes, |request| request.upstream_tpot()),
                 ..upstream
             }
             .with_concurrency(),
-            ttft: Distribution::of(&mut samples.ttft),
-            itl,
-            token_itl,
-            ttft_intended: Distribution::of(&mut samples.ttft_intended),
-            e2e_intended: Distribution::of(&mut samples.e2e_intended),
-            connect: Distribution::of(&mut samples.connect),
-            lateness: Distribution::of(&mut samples.lateness),
-            turnaround: Distribution::of(&mut samples.turnaround),
-            queue_wait: Distribution::of(&mut samples.queue_wait),
-            achieved_request_rate: self.span.and_then(|span| {
-                let gaps = self.sums.requests.checked_sub(1)?;
+            ttft: each(successes, |request| request.ttft()),
+            itl: itls.itl,
+            token_itl: itls.token_itl,
+            ttft_intended: each(successes, |request| request.ttft_from_intended()),
+            e2e_intended: each(successes, |request| request.latency_from_intended()),
+            connect: times(|request| request.record.reply.rare().connect),
+            tls: times(|request| request.record.reply.rare().tls),
+            lateness: times(|request| request.record.lateness),
+            turnaround: times(|request| request.record.turnaround),
+            queue_wait: each(requests, |request| Some(request.queue_wait())),
+            reception: reception(requests, successes, &itls),
+            achieved_request_rate: sums.span.and_then(|span| {
+                let gaps = sums.requests.checked_sub(1)?;
                 let time = span.last_dispatch.secs_since(span.first_dispatch);
                 quotient(gaps as f64, Some(time))
             }),
             accept_length: {
-                samples.verify_steps.sort_unstable_by(f64::total_cmp);
-                let steps = pairwise_sum(&samples.verify_steps, &|steps| steps);
-                quotient(self.sums.accepted as f64, Some(steps))
+                let mut steps: Vec<f64> =
+                    successes.iter().filter_map(|request| request.verify_steps()).collect();
+                steps.sort_unstable_by(f64::total_cmp);
+                quotient(sums.accepted as f64, Some(sum(steps.as_slice(), &|steps| steps)))
             },
-            cache: self.sums.cache,
+            cache: sums.cache,
+            failures: sums.failures,
         }
     }
+}
 
-    fn view(&self, completed: u64, duration: Option<f64>, output: u64, met: &Met) -> View {
-        let per_second = |amount| quotient(amount, duration).filter(|_| completed > 0);
-        let requests = (completed > 0).then_some(self.sums.requests);
-        View {
-            duration,
-            total_output_tokens: output,
-            request_throughput: per_second(completed as f64),
-            input_throughput: per_second(self.sums.input as f64),
-            output_throughput: per_second(output as f64),
-            total_throughput: per_second((self.sums.input + output) as f64),
-            goodput: met.finish(&self.options.slos, requests, per_second),
-            ..View::default()
+/// The distribution of one number per request, over those that have it.
+fn each<T>(requests: &[T], of: impl Fn(&T) -> Option<f64>) -> Option<Distribution> {
+    let mut samples = Vec::with_capacity(requests.len());
+    samples.extend(requests.iter().filter_map(of));
+    Distribution::of(&mut samples)
+}
+
+/// Adds the peaks, and reads the token streams for it.
+fn with_streams(
+    own: View,
+    upstream: View,
+    rule: ItlRule,
+    successes: &[Measured<'_>],
+) -> (View, View, Streamed) {
+    let mut streams = Streams::new(rule, successes);
+    let mut buckets = Buckets::default();
+    let dispatched = successes.iter().map(|request| request.record.dispatched);
+    let origin = dispatched.min().unwrap_or_default();
+    for request in successes {
+        let start = request.record.dispatched.secs_since(origin);
+        if let Some(latency) = request.stream_latency() {
+            buckets.add_request(start, start + latency);
         }
+        streams.add(request, origin, &mut buckets);
     }
+    let open = |request: &Measured<'_>| Some((request.record.dispatched, request.end()?));
+    let (streamed, second) = streams.finish();
+    let own = View {
+        max_output_tokens_per_s: second.find(successes),
+        max_concurrent_requests: peak_overlap(successes.iter().filter_map(open)),
+        ..own
+    };
+    let upstream = View {
+        max_output_tokens_per_s: buckets.peak_tokens(),
+        max_concurrent_requests: buckets.peak_requests(),
+        ..upstream
+    };
+    (own, upstream, streamed)
+}
 
-    fn with_own_peaks(&self, view: View) -> View {
-        let intervals: Vec<_> = self
-            .successes
-            .iter()
-            .filter_map(|request| Some((request.record.dispatched, request.end()?)))
-            .collect();
-        let mut tokens: Vec<Stamp> = self
-            .successes
-            .iter()
-            .flat_map(Measured::token_stamps)
-            .flat_map(|(at, tokens)| std::iter::repeat_n(at, tokens as usize))
-            .collect();
-        View {
-            max_output_tokens_per_s: peak_per_second(&mut tokens),
-            max_concurrent_requests: peak_overlap(&intervals),
-            ..view
-        }
-    }
+/// How true the stamps are, where the kernel gave them.
+fn reception(
+    requests: &[Measured<'_>],
+    successes: &[Measured<'_>],
+    itls: &Streamed,
+) -> Option<Reception> {
+    let lags = || requests.iter().filter_map(|request| request.record.reply.read_lag);
+    let most = |of: fn(ReadLag) -> Duration| lags().map(of).max().unwrap_or_default().as_secs_f64();
+    let mut means: Vec<f64> = lags().map(|lag| lag.mean().as_secs_f64()).collect();
+    let read_lag = Distribution::of(&mut means)?;
+    let ttfts = successes.iter().filter(|request| request.ttft().is_some()).count();
+    let exact = successes.iter().filter(|request| request.ttft_is_exact() == Some(true)).count();
+    let (mut low, mut high): (Vec<f64>, Vec<f64>) =
+        successes.iter().filter_map(|request| request.ttft_bounds()).unzip();
+    Some(Reception {
+        read_lag,
+        longest_read_lag: most(|lag| lag.longest()),
+        clock_error: most(|lag| lag.clock_error()),
+        bounded_chunks: itls.bounded_chunks,
+        exact_share_ttft: (ttfts > 0).then(|| exact as f64 / ttfts as f64),
+        exact_share_itl: itls.exact_share,
+        ttft: Bounds::of(&mut low, &mut high),
+        itl: itls.bounds,
+        e2e: itls.e2e_bounds,
+    })
+}
 
-    fn with_upstream_peaks(&self, view: View) -> View {
-        let start = self.successes.iter().map(|request| request.record.dispatched).min();
-        let Some(origin) = start else { return view };
-        let mut buckets = Buckets::default();
-        for request in &self.successes {
-            let start = request.record.dispatched.secs_since(origin);
-            if let Some(latency) = request.stream_latency() {
-                buckets.add_request(start, start + latency);
-            }
-            if let Some(ttft) = request.ttft() {
-                let mut at = start + ttft;
-                let further = request.itls(self.options.itl_rule).flat_map(Gap::samples);
-                buckets.add_tokens(std::iter::once(at).chain(further.map(|gap| {
-                    at += gap;
-                    at
-                })));
-            }
-        }
-        View {
-            max_output_tokens_per_s: buckets.peak_tokens(),
-            max_concurrent_requests: buckets.peak_requests(),
-            ..view
-        }
-    }
-
-    /// The ITL family by the route's rule, and the one per token.
-    fn itl_families(&self) -> (Option<Distribution>, Option<Distribution>) {
-        let rule = self.options.itl_rule;
-        let samples = self.successes.iter().flat_map(|request| request.itl_samples(rule));
-        let itl = Distribution::of(&mut samples.flat_map(Gap::samples).collect::<Vec<_>>());
-        // With one token per chunk, the usual case, both are the same: no second sort.
-        let same = self.successes.iter().all(|request| {
-            request.token_itls().is_some_and(|gaps| gaps.eq(request.itl_samples(rule)))
-        });
-        if same {
-            return (itl, itl);
-        }
-        let samples = self.successes.iter().filter_map(Measured::token_itls).flatten();
-        (itl, Distribution::of(&mut samples.flat_map(Gap::samples).collect::<Vec<_>>()))
+/// A view's rates and goodput; what needs more than sums is left out.
+fn view(
+    sums: &Sums,
+    completed: u64,
+    duration: Option<f64>,
+    (output, met): (u64, &Met),
+    slos: &[Slo],
+) -> View {
+    let per_second = |amount| quotient(amount, duration).filter(|_| completed > 0);
+    View {
+        duration,
+        total_output_tokens: output,
+        request_throughput: per_second(completed as f64),
+        input_throughput: per_second(sums.input as f64),
+        output_throughput: per_second(output as f64),
+        total_throughput: per_second((sums.input + output) as f64),
+        goodput: met.finish(slos, (completed > 0).then_some(sums.requests), per_second),
+        ..View::default()
     }
 }
 
@@ -382,9 +236,5 @@ pub fn aggregate<'a>(
     requests: impl IntoIterator<Item = Measured<'a>>,
     options: &Options,
 ) -> Aggregates {
-    let mut fold = Aggregate::new(options);
-    for request in requests {
-        fold.add(request);
-    }
-    fold.finish()
+    Aggregate { options: options.clone(), requests: requests.into_iter().collect() }.finish()
 }

@@ -1,6 +1,7 @@
 //! The time between tokens.
 
-use servebench_core::{Chunk, Chunks, Stamp};
+use crate::reception::is_exact;
+use servebench_core::{Chunk, Chunks};
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
 
@@ -12,6 +13,15 @@ pub enum ItlRule {
     PerChunk,
     /// The gap divided by the chunk's tokens, once for each of them (native routes).
     SpreadOverTokens,
+}
+
+impl ItlRule {
+    pub(crate) const fn weights(self) -> Weights<'static> {
+        match self {
+            Self::PerChunk => Weights::One,
+            Self::SpreadOverTokens => Weights::Counted,
+        }
+    }
 }
 
 /// The same time between two tokens, `tokens` times in a row.
@@ -45,7 +55,13 @@ pub(crate) enum Weights<'a> {
 pub(crate) const MAX_CHUNK_TOKENS: u32 = 1 << 20;
 
 impl Weights<'_> {
-    fn of(self, index: usize, chunk: Chunk) -> u32 {
+    /// Whether both make the same of each chunk.
+    pub(crate) fn agree(self, other: Self, chunks: &[Chunk]) -> bool {
+        let mut chunks = chunks.iter().enumerate();
+        chunks.all(|(index, chunk)| self.of(index, chunk) == other.of(index, chunk))
+    }
+
+    fn of(self, index: usize, chunk: &Chunk) -> u32 {
         let tokens = match self {
             Self::One => 1,
             Self::Counted => chunk.tokens.unwrap_or(1),
@@ -55,25 +71,68 @@ impl Weights<'_> {
     }
 }
 
+/// From one token to the next of the same choice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step<'a> {
+    /// The chunk from which the gap counts.
+    since: &'a Chunk,
+    /// The chunk that ends it.
+    newest: &'a Chunk,
+    /// Tokens that share the gap, at least one.
+    pub(crate) tokens: u32,
+}
+
+impl Step<'_> {
+    /// The gap between the stamps, in nanoseconds.
+    pub(crate) fn nanos(self) -> u64 {
+        self.newest.at.0.saturating_sub(self.since.at.0)
+    }
+
+    /// The least and the most that the true gap may be, in nanoseconds.
+    pub(crate) fn bounds(self) -> (u64, u64) {
+        let low = self.newest.after.0.saturating_sub(self.since.at.0);
+        (low, self.newest.at.0.saturating_sub(self.since.after.0))
+    }
+
+    /// Whether the samples are known to within [`EXACT_WITHIN`](crate::EXACT_WITHIN).
+    pub(crate) fn is_exact(self) -> bool {
+        if self.is_between_exact() {
+            return true;
+        }
+        let (low, high) = self.bounds();
+        is_exact((high - low) as f64 / 1e9 / f64::from(self.tokens))
+    }
+
+    /// Whether both stamps are the times themselves.
+    pub(crate) fn is_between_exact(self) -> bool {
+        self.since.is_exact() && self.newest.is_exact()
+    }
+
+    pub(crate) fn gap(self) -> Gap {
+        let seconds = self.newest.at.secs_since(self.since.at) / f64::from(self.tokens);
+        Gap { seconds, tokens: self.tokens }
+    }
+}
+
 /// Where one choice's tokens stand.
 #[derive(Clone, Copy)]
-struct Lane {
+struct Lane<'a> {
     /// The chunk from which the next gap counts.
-    since: Stamp,
+    since: &'a Chunk,
     /// The newest chunk; later than `since` while its gap is still carried.
-    newest: Stamp,
+    newest: &'a Chunk,
 }
 
 /// The lanes of a reply: nearly always one.
-enum Lanes {
-    One(Option<Lane>),
-    PerChoice(BTreeMap<u32, Lane>),
+enum Lanes<'a> {
+    One(Option<Lane<'a>>),
+    PerChoice(BTreeMap<u32, Lane<'a>>),
 }
 
-impl Lanes {
+impl<'a> Lanes<'a> {
     /// One lane per choice, but a single lane when every index occurs exactly once: then the index
     /// counts chunks (a known mock server does that), not choices.
-    fn of(chunks: &Chunks) -> Self {
+    fn of(chunks: &[Chunk]) -> Self {
         if chunks.iter().all(|chunk| chunk.choice == 0) {
             return Self::One(None);
         }
@@ -85,8 +144,8 @@ impl Lanes {
     }
 
     /// The chunk's lane, and whether the chunk is the first in it.
-    fn lane(&mut self, chunk: Chunk) -> (&mut Lane, bool) {
-        let fresh = Lane { since: chunk.at, newest: chunk.at };
+    fn lane(&mut self, chunk: &'a Chunk) -> (&mut Lane<'a>, bool) {
+        let fresh = Lane { since: chunk, newest: chunk };
         match self {
             Self::One(lane) => {
                 let first = lane.is_none();
@@ -100,48 +159,57 @@ impl Lanes {
     }
 
     /// Takes out a lane whose last chunks carried no token.
-    fn pop_carried(&mut self) -> Option<Lane> {
+    fn pop_carried(&mut self) -> Option<Lane<'a>> {
         loop {
             let lane = match self {
                 Self::One(lane) => lane.take()?,
                 Self::PerChoice(lanes) => lanes.pop_first()?.1,
             };
-            if lane.newest > lane.since {
+            if lane.newest.at > lane.since.at {
                 return Some(lane);
             }
         }
     }
 }
 
-/// The gaps between successive chunks of the same choice, each divided by the chunk's tokens.
+/// The steps between successive chunks of the same choice.
 ///
 /// The first chunk of a choice has no gap before it. A chunk that counts for no token hands its
 /// time on to the next one; what is left at the end of the reply is one gap, so that the gaps of a
 /// choice always sum to the time from its first chunk to its last.
-pub(crate) fn gaps<'a>(chunks: &'a Chunks, weights: Weights<'a>) -> impl Iterator<Item = Gap> + 'a {
+pub(crate) fn steps<'a>(
+    chunks: &'a [Chunk],
+    weights: Weights<'a>,
+) -> impl Iterator<Item = Step<'a>> {
     let mut lanes = Lanes::of(chunks);
     let mut rest = chunks.iter().enumerate();
     std::iter::from_fn(move || {
-        for (index, chunk) in rest.by_ref() {
-            let tokens = weights.of(index, chunk);
-            let (lane, first) = lanes.lane(chunk);
-            lane.newest = chunk.at;
+        for (index, newest) in rest.by_ref() {
+            let tokens = weights.of(index, newest);
+            let (lane, first) = lanes.lane(newest);
+            lane.newest = newest;
             if first || tokens == 0 {
                 continue;
             }
-            let seconds = chunk.at.secs_since(lane.since) / f64::from(tokens);
-            lane.since = chunk.at;
-            return Some(Gap { seconds, tokens });
+            let since = std::mem::replace(&mut lane.since, newest);
+            return Some(Step { since, newest, tokens });
         }
-        let lane = lanes.pop_carried()?;
-        Some(Gap { seconds: lane.newest.secs_since(lane.since), tokens: 1 })
+        let Lane { since, newest } = lanes.pop_carried()?;
+        Some(Step { since, newest, tokens: 1 })
     })
+}
+
+/// The gaps of all chunks, for whoever has them encoded.
+pub(crate) fn gaps(chunks: &Chunks, weights: Weights<'_>) -> impl Iterator<Item = Gap> + use<> {
+    let chunks: Vec<Chunk> = chunks.iter().collect();
+    steps(&chunks, weights).map(Step::gap).collect::<Vec<Gap>>().into_iter()
 }
 
 #[cfg(test)]
 #[allow(clippy::float_cmp, reason = "tests mean exact values")]
 mod tests {
     use super::*;
+    use servebench_core::Stamp;
 
     fn chunks(list: &[(u64, Option<u32>, u32)]) -> Chunks {
         let mut chunks = Chunks::default();
@@ -185,5 +253,25 @@ mod tests {
         let list = chunks(&[(0, Some(1), 0), (10, Some(u32::MAX), 0)]);
         let total: u64 = gaps(&list, Weights::Counted).map(|gap| u64::from(gap.tokens)).sum();
         assert_eq!(total, u64::from(MAX_CHUNK_TOKENS));
+    }
+
+    #[test]
+    fn a_step_between_bounds_has_bounds() {
+        let mut list = Chunks::default();
+        let ms = Stamp::from_millis;
+        for (after, at, tokens) in [(0, 10, 1), (10, 20, 1), (20, 50, 2), (50, 60, 1)] {
+            list.read_after(ms(after));
+            list.push(ms(at), Some(tokens), 0);
+            if at == 20 || at == 50 {
+                list.followed(ms(at));
+            }
+        }
+        let list: Vec<Chunk> = list.iter().collect();
+        let steps: Vec<Step<'_>> = steps(&list, Weights::Counted).collect();
+        let ms = |nanos: u64| nanos / 1_000_000;
+        let bounds = steps.iter().map(|step| step.bounds()).map(|(low, high)| (ms(low), ms(high)));
+        assert_eq!(bounds.collect::<Vec<_>>(), [(0, 10), (0, 40), (10, 40)]);
+        assert!(steps.iter().all(|step| !step.is_between_exact()));
+        assert_eq!(steps.iter().map(|step| ms(step.nanos())).collect::<Vec<_>>(), [10, 30, 10]);
     }
 }

@@ -79,15 +79,6 @@ impl Met {
         self.good += u64::from(all);
     }
 
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.good += other.good;
-        let objectives = self.by_objective.len().max(other.by_objective.len());
-        self.by_objective.resize(objectives, 0);
-        for (met, more) in self.by_objective.iter_mut().zip(&other.by_objective) {
-            *met += more;
-        }
-    }
-
     /// `requests` are all requests, failed ones too; `None` when there is nothing to report on.
     /// `per_second` divides by the run's duration.
     pub(crate) fn finish(

@@ -31,12 +31,17 @@
 
 mod aggregates;
 mod cache;
+mod counted;
 mod fold;
 mod gaps;
 mod goodput;
 mod measured;
 mod peaks;
+mod reception;
 mod stats;
+mod streams;
+mod sums;
+pub mod verdict;
 
 pub use aggregates::{Aggregates, FailureTally, View};
 pub use cache::{CachePlaces, CacheReport};
@@ -45,4 +50,5 @@ pub use gaps::{Gap, ItlRule};
 pub use goodput::{Goodput, Slo, SloMetric};
 pub use measured::{Measured, OutputCount};
 pub use peaks::{peak_overlap, peak_per_second};
+pub use reception::{Bounds, EXACT_WITHIN, Reception};
 pub use stats::{Distribution, percentile};

@@ -1,7 +1,8 @@
 //! The times and counts of one request.
 
-use crate::gaps::{Gap, ItlRule, MAX_CHUNK_TOKENS, Weights, gaps};
-use servebench_core::{CountSource, Record, Stamp};
+use crate::gaps::{Gap, ItlRule, MAX_CHUNK_TOKENS, Weights, gaps, steps};
+use crate::reception::is_exact;
+use servebench_core::{Chunk, CountSource, Record, Stamp};
 
 /// A record, and what the client's tokenizer says about its text. All times are in seconds.
 ///
@@ -12,9 +13,9 @@ pub struct Measured<'a> {
     /// What was recorded.
     pub record: &'a Record,
     /// Tokens of the prompt by the client's tokenizer, for prompts whose length is only nominal.
-    pub prompt: Option<u64>,
+    pub prompt: Option<u32>,
     /// Tokens of the reply's text by the client's tokenizer, special tokens not added.
-    pub retokenized: Option<u64>,
+    pub retokenized: Option<u32>,
     /// Tokens of each chunk's text by the client's tokenizer, in order.
     ///
     /// Given only where the Python tool spreads a chunk's gap over them (OpenAI routes of SGLang,
@@ -45,7 +46,9 @@ impl<'a> Measured<'a> {
             (Some(tokens), _) => {
                 OutputCount { tokens: u64::from(tokens), source: CountSource::Server }
             }
-            (None, Some(tokens)) => OutputCount { tokens, source: CountSource::Tokenizer },
+            (None, Some(tokens)) => {
+                OutputCount { tokens: u64::from(tokens), source: CountSource::Tokenizer }
+            }
             (None, None) => {
                 OutputCount { tokens: reply.chunks.len() as u64, source: CountSource::Chunks }
             }
@@ -59,8 +62,8 @@ impl<'a> Measured<'a> {
 
     /// Prompt tokens: the server's count, else the tokenizer's, else the dataset's.
     pub fn prompt_tokens(&self) -> u64 {
-        let server = self.record.reply.prompt_tokens.map(u64::from);
-        server.or(self.prompt).unwrap_or(u64::from(self.record.prompt_len))
+        let server = self.record.reply.prompt_tokens;
+        u64::from(server.or(self.prompt).unwrap_or(self.record.prompt_len))
     }
 
     /// TTFT: `first token − dispatched`. `None` without a token.
@@ -122,24 +125,24 @@ impl<'a> Measured<'a> {
         time_per_token(self.ttft()?, self.stream_latency()?, self.upstream_output_tokens())
     }
 
-    /// Inter-token gaps by the route's rule; `Σ = latency − ttft` for a reply of one choice.
-    pub fn itls(&self, rule: ItlRule) -> impl Iterator<Item = Gap> + use<'a> {
-        let weights = match rule {
-            ItlRule::PerChunk => Weights::One,
-            ItlRule::SpreadOverTokens => Weights::Counted,
-        };
-        gaps(&self.record.reply.chunks, weights)
+    /// Verification steps of speculative decoding: `tokens / accept length`, where the reply told it.
+    pub(crate) fn verify_steps(&self) -> Option<f64> {
+        let length = self.record.reply.rare().accept_length.filter(|length| *length > 0.0)?;
+        Some(self.output_count().tokens as f64 / length)
     }
 
-    /// The gaps that enter the run's ITL family: as [`itls`](Self::itls), but spread over
+    /// Inter-token gaps by the route's rule; `Σ = latency − ttft` for a reply of one choice.
+    pub fn itls(&self, rule: ItlRule) -> impl Iterator<Item = Gap> + use<'a> {
+        gaps(&self.record.reply.chunks, rule.weights())
+    }
+
+    /// The weights of the gaps that enter the run's ITL family: those of [`itls`](Self::itls), but
     /// [`piece_tokens`](Self::piece_tokens) where these are given.
-    pub(crate) fn itl_samples(&self, rule: ItlRule) -> impl Iterator<Item = Gap> + use<'a> {
-        let weights = match (self.piece_tokens, rule) {
+    pub(crate) fn itl_weights(&self, rule: ItlRule) -> Weights<'a> {
+        match (self.piece_tokens, rule) {
             (Some(pieces), ItlRule::PerChunk) => Weights::Pieces(pieces),
-            (None, ItlRule::PerChunk) => Weights::One,
-            (_, ItlRule::SpreadOverTokens) => Weights::Counted,
-        };
-        gaps(&self.record.reply.chunks, weights)
+            (_, rule) => rule.weights(),
+        }
     }
 
     /// Gaps per token, where the counts allow it; `Σ = latency − ttft` for a reply of one choice.
@@ -149,25 +152,28 @@ impl<'a> Measured<'a> {
     /// The first chunk's further tokens have no gap.
     pub fn token_itls(&self) -> Option<impl Iterator<Item = Gap> + use<'a>> {
         let chunks = &self.record.reply.chunks;
-        let counted = chunks.iter().filter(|chunk| chunk.tokens.is_some()).count();
-        let weights = if counted == chunks.len() {
-            Weights::Counted
-        } else if counted == 0 && self.output_count().tokens == chunks.len() as u64 {
-            // Trivially so where nobody counted; then the chunks are not known to be tokens.
-            (self.output_count().source != CountSource::Chunks).then_some(Weights::One)?
-        } else {
-            return None;
-        };
-        Some(gaps(chunks, weights))
+        Some(gaps(chunks, self.token_weights(chunks.iter())?))
     }
 
-    /// When each token was received: every chunk's stamp with its tokens.
+    /// The weights of [`token_itls`](Self::token_itls). `chunks` are the reply's.
+    pub(crate) fn token_weights(&self, chunks: impl Iterator<Item = Chunk>) -> Option<Weights<'a>> {
+        let total = self.record.reply.chunks.len();
+        let counted = chunks.filter(|chunk| chunk.tokens.is_some()).count();
+        if counted == total {
+            return Some(Weights::Counted);
+        }
+        // Trivially as many where nobody counted; then the chunks are not known to be tokens.
+        let OutputCount { tokens, source } = self.output_count();
+        let one_each = counted == 0 && tokens == total as u64 && source != CountSource::Chunks;
+        one_each.then_some(Weights::One)
+    }
+
+    /// When each token was received: every chunk's stamp with its tokens. `chunks` are the reply's.
     ///
     /// Tokens that no chunk's count explains are dealt evenly to the chunks without one.
-    pub(crate) fn token_stamps(&self) -> impl Iterator<Item = (Stamp, u32)> + use<'a> {
-        let chunks = &self.record.reply.chunks;
+    pub(crate) fn token_stamps(&self, chunks: &[Chunk]) -> impl Iterator<Item = (Stamp, u32)> {
         let (mut known, mut uncounted) = (0, 0);
-        for chunk in chunks.iter() {
+        for chunk in chunks {
             known += chunk.tokens.map_or(0, u64::from);
             uncounted += u64::from(chunk.tokens.is_none());
         }
@@ -181,6 +187,51 @@ impl<'a> Measured<'a> {
             });
             (chunk.at, tokens.min(MAX_CHUNK_TOKENS))
         })
+    }
+
+    /// The least and the most that [`ttft`](Self::ttft) may truly be.
+    ///
+    /// `None` without a token, and where receive times are those of the reads: then the true time may
+    /// be any earlier one.
+    pub fn ttft_bounds(&self) -> Option<(f64, f64)> {
+        let first = self.record.reply.chunks.iter().next()?;
+        self.bounds(first.after, first.at)
+    }
+
+    /// The least and the most that [`latency`](Self::latency) may truly be, of which `last` is the
+    /// last chunk; `None` as for [`ttft_bounds`](Self::ttft_bounds).
+    pub(crate) fn latency_bounds(&self, last: Option<&Chunk>) -> Option<(f64, f64)> {
+        match last {
+            Some(last) => self.bounds(last.after, last.at),
+            None => self.end().and_then(|end| self.bounds(end, end)),
+        }
+    }
+
+    /// From dispatch to something received from `after` to `at`. The two are of different clocks.
+    fn bounds(&self, after: Stamp, at: Stamp) -> Option<(f64, f64)> {
+        let error = self.record.reply.read_lag?.clock_error().as_secs_f64();
+        let since = |stamp: Stamp| stamp.secs_since(self.record.dispatched);
+        Some(((since(after) - error).max(0.0), since(at) + error))
+    }
+
+    /// Whether TTFT is known to within [`EXACT_WITHIN`](crate::EXACT_WITHIN); `None` as for
+    /// [`ttft_bounds`](Self::ttft_bounds).
+    pub fn ttft_is_exact(&self) -> Option<bool> {
+        let (low, high) = self.ttft_bounds()?;
+        Some(is_exact(high - low))
+    }
+
+    /// The share of the inter-token samples that are known to within [`EXACT_WITHIN`](crate::EXACT_WITHIN); `None`
+    /// without samples, and where receive times are those of the reads.
+    pub fn exact_itl_share(&self, rule: ItlRule) -> Option<f64> {
+        self.record.reply.read_lag?;
+        let (mut exact, mut all) = (0, 0);
+        let chunks: Vec<Chunk> = self.record.reply.chunks.iter().collect();
+        for step in steps(&chunks, self.itl_weights(rule)) {
+            all += u64::from(step.tokens);
+            exact += if step.is_exact() { u64::from(step.tokens) } else { 0 };
+        }
+        (all > 0).then(|| exact as f64 / all as f64)
     }
 }
 

@@ -34,15 +34,21 @@ impl Distribution {
     /// Describes `samples`, and leaves them sorted. `None` when there are none.
     pub fn of(samples: &mut [f64]) -> Option<Self> {
         samples.sort_unstable_by(f64::total_cmp);
-        let (&min, &max) = (samples.first()?, samples.last()?);
-        let n = samples.len();
-        let mean = pairwise_sum(samples, &|x| x) / n as f64;
-        let variance = pairwise_sum(samples, &|x| (x - mean) * (x - mean)) / n as f64;
-        let at = |q| percentile(samples, q).unwrap_or(max);
+        Self::of_ascending(&*samples)
+    }
+
+    /// Describes samples that are in order already.
+    pub(crate) fn of_ascending(samples: &(impl Ascending + ?Sized)) -> Option<Self> {
+        let n = samples.count();
+        let last = n.checked_sub(1)?;
+        let (min, max) = (samples.at(0)?, samples.at(last)?);
+        let mean = sum(samples, &|x| x) / n as f64;
+        let variance = sum(samples, &|x| (x - mean) * (x - mean)) / n as f64;
+        let at = |q| interpolate(samples, q).unwrap_or(max);
         Some(Self {
             count: n as u64,
             mean,
-            median: f64::midpoint(*samples.get((n - 1) / 2)?, *samples.get(n / 2)?),
+            median: f64::midpoint(samples.at(last / 2)?, samples.at(n / 2)?),
             std: variance.sqrt(),
             min,
             max,
@@ -71,6 +77,32 @@ impl Distribution {
     }
 }
 
+/// Samples in ascending order, however they are kept.
+pub(crate) trait Ascending {
+    /// Number of samples.
+    fn count(&self) -> usize;
+
+    /// The sample at `index`, counted from 0.
+    fn at(&self, index: usize) -> Option<f64>;
+
+    /// All samples, in order.
+    fn samples(&self) -> impl Iterator<Item = f64>;
+}
+
+impl Ascending for [f64] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn at(&self, index: usize) -> Option<f64> {
+        self.get(index).copied()
+    }
+
+    fn samples(&self) -> impl Iterator<Item = f64> {
+        self.iter().copied()
+    }
+}
+
 /// The `q`-th percentile of ascending samples, by linear interpolation.
 ///
 /// `rank = (n − 1) · q / 100`; between the samples `a` and `b` around it, at the fraction `t`, the
@@ -79,35 +111,53 @@ impl Distribution {
 ///
 /// `None` without samples, and for a `q` outside `0..=100`.
 pub fn percentile(sorted: &[f64], q: f64) -> Option<f64> {
+    interpolate(sorted, q)
+}
+
+fn interpolate(samples: &(impl Ascending + ?Sized), q: f64) -> Option<f64> {
     if !(0.0..=100.0).contains(&q) {
         return None;
     }
-    let rank = sorted.len().checked_sub(1)? as f64 * (q / 100.0);
+    let rank = samples.count().checked_sub(1)? as f64 * (q / 100.0);
     let (low, t) = (rank.floor() as usize, rank.fract());
-    let a = *sorted.get(low)?;
-    let b = sorted.get(low + 1).copied().unwrap_or(a);
+    let a = samples.at(low)?;
+    let b = samples.at(low + 1).unwrap_or(a);
     Some(if t < 0.5 { a + (b - a) * t } else { b - (b - a) * (1.0 - t) })
 }
 
-/// Sums `term(x)` in halves, as NumPy does: the error grows with log n, not with n.
-pub(crate) fn pairwise_sum(values: &[f64], term: &impl Fn(f64) -> f64) -> f64 {
+/// Sums `term(x)` over the samples in halves, as NumPy does: the error grows with log n, not with n.
+pub(crate) fn sum(samples: &(impl Ascending + ?Sized), term: &impl Fn(f64) -> f64) -> f64 {
+    pairwise_sum(samples.count(), &mut samples.samples(), term)
+}
+
+/// Sums over the next `n` values.
+fn pairwise_sum(
+    n: usize,
+    values: &mut impl Iterator<Item = f64>,
+    term: &impl Fn(f64) -> f64,
+) -> f64 {
     const BLOCK: usize = 128;
     const LANES: usize = 8;
-    if values.len() > BLOCK {
-        let half = values.len() / 2;
-        let (left, right) = values.split_at(half - half % LANES);
-        return pairwise_sum(left, term) + pairwise_sum(right, term);
+    if n > BLOCK {
+        let half = n / 2;
+        let left = half - half % LANES;
+        let sum = pairwise_sum(left, values, term);
+        return sum + pairwise_sum(n - left, values, term);
     }
-    let (groups, rest) = values.as_chunks::<LANES>();
+    let mut block = [0.0; BLOCK];
+    for (place, value) in block.iter_mut().zip(values.take(n)) {
+        *place = term(value);
+    }
+    let (groups, rest) = block[..n].as_chunks::<LANES>();
     let mut lanes = [0.0; LANES];
     for group in groups {
         for (lane, &value) in lanes.iter_mut().zip(group) {
-            *lane += term(value);
+            *lane += value;
         }
     }
     let pair = |lane: usize| lanes[lane] + lanes[lane + 1];
     let sum = (pair(0) + pair(2)) + (pair(4) + pair(6));
-    rest.iter().fold(sum, |sum, &value| sum + term(value))
+    rest.iter().fold(sum, |sum, &value| sum + value)
 }
 
 #[cfg(test)]

@@ -268,13 +268,13 @@ fn tokens_that_no_chunk_explains_are_dealt_to_the_chunks() {
 fn accept_length_is_weighted_by_verification_steps() {
     // 8 tokens in 2 steps and 8 tokens in 8 steps.
     let mut records = [record(&[(1, None)], 1, Some(8)), record(&[(1, None)], 1, Some(8))];
-    records[0].reply.accept_length = Some(4.0);
-    records[1].reply.accept_length = Some(1.0);
+    records[0].reply.rare_mut().accept_length = Some(4.0);
+    records[1].reply.rare_mut().accept_length = Some(1.0);
     let accepted = run(&records, &Options::default()).accept_length.unwrap();
     assert!((accepted - 1.6).abs() < 1e-12);
-    records[0].reply.accept_length = Some(0.0);
+    records[0].reply.rare_mut().accept_length = Some(0.0);
     assert_eq!(run(&records, &Options::default()).accept_length, Some(1.0));
-    records[1].reply.accept_length = None;
+    records[1].reply.rare_mut().accept_length = None;
     assert_eq!(run(&records, &Options::default()).accept_length, None);
 }
 
@@ -305,8 +305,8 @@ fn durations_can_be_given() {
 #[test]
 fn connects_and_lateness_are_kept() {
     let mut records = [trailing_usage(), trailing_usage()];
-    records[0].reply.connect = Some(Duration::from_millis(3));
-    records[0].reply.reconnects = 1;
+    records[0].reply.rare_mut().connect = Some(Duration::from_millis(3));
+    records[0].reply.rare_mut().reconnects = 1;
     records[1].lateness = Some(Duration::from_micros(500));
     let run = run(&records, &Options::default());
     assert_eq!((run.reconnects, run.connect.unwrap().count), (1, 1));

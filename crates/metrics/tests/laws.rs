@@ -50,11 +50,11 @@ prop_compose! {
         record.reply.last_line = Some(Stamp(at.0 + tail));
         record.reply.prompt_tokens = prompt;
         record.reply.completion_tokens = completion;
-        record.reply.accept_length = accept;
+        record.reply.rare_mut().accept_length = accept;
         if let Some((device, host, storage)) = cached {
             record.reply.cached_tokens = Some(device + host + storage.unwrap_or(0));
-            record.reply.cached_details =
-                Some(CachedDetails { device, host, storage, storage_backend: None });
+            let details = CachedDetails { device, host, storage, storage_backend: None };
+            record.reply.rare_mut().cached_details = Some(details);
         }
         if let Some(kind) = failure {
             record.reply.fail(Failure::new(kind, format!("request {id}")));
@@ -194,6 +194,6 @@ proptest! {
         let naive = (0..130).map(open_at).max();
         let intervals: Vec<_> =
             list.iter().map(|&(start, len)| (Stamp(start), Stamp(start + len))).collect();
-        prop_assert_eq!(peak_overlap(&intervals), naive.map(|peak| peak as u64));
+        prop_assert_eq!(peak_overlap(intervals), naive.map(|peak| peak as u64));
     }
 }

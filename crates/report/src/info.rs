@@ -1,5 +1,6 @@
 //! What a report says about a run besides its measurements.
 
+use crate::ClientHealth;
 use serde_json::{Map, Value};
 use servebench_metrics::{Aggregates, ItlRule, Measured};
 
@@ -65,6 +66,8 @@ pub struct RunInfo {
     pub warmup_prompts: Option<String>,
     /// Threads that sent requests.
     pub workers: Option<u64>,
+    /// How the client fared.
+    pub client: Option<ClientHealth>,
     /// Further keys of the result line, written after ours. A key that the line has anyway is
     /// not written twice: the line's own value stands.
     pub extra: Map<String, Value>,

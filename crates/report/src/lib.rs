@@ -31,6 +31,7 @@
 
 mod columns;
 mod file;
+mod health;
 mod info;
 mod json;
 mod number;
@@ -39,6 +40,7 @@ mod table;
 
 pub use columns::{KeyDoc, Presence, SCHEMA_VERSION};
 pub use file::{ReportError, append_line, auto_file_name, check_writable};
+pub use health::{Calibration, ClientHealth, TcpCounts};
 pub use info::{Report, RequestRate, RunInfo};
 pub use json::json_line;
 pub use number::{percent_g, python_float};

@@ -1,12 +1,15 @@
 //! The console table.
 
 use crate::number::{percent_g, python_float};
-use crate::{Report, RequestRate};
-use servebench_metrics::{CacheReport, Distribution, Goodput, ItlRule, SloMetric};
+use crate::{ClientHealth, Report, RequestRate};
+use servebench_metrics::verdict::Verdict;
+use servebench_metrics::{Bounds, CacheReport, Distribution, Goodput, ItlRule, SloMetric};
 use std::fmt::Display;
 
 /// Below this, in seconds, the client's own delays are not worth a line.
 const WORTH_A_LINE: f64 = 0.001;
+/// A tail that could not be further off than this part of it needs no bounds beside it.
+const WORTH_MENTIONING: f64 = 0.01;
 
 /// The console table: the Python tool's rows to the character, then a section of our own.
 ///
@@ -181,10 +184,59 @@ impl Table {
         }
     }
 
+    /// One line: the figures of a client with head-room, else what weighs most against it.
+    fn verdict(&mut self, client: &ClientHealth) {
+        let reason = client.evidence.first().filter(|_| client.verdict != Verdict::ServerBound);
+        let why = reason.unwrap_or(&client.summary);
+        self.line(&format!("Verdict: {} ({why})", client.verdict.name()));
+    }
+
+    /// How far the times can be trusted.
+    fn reception(&mut self, report: &Report<'_>) {
+        let run = &report.aggregates;
+        let Some(reception) = &run.reception else {
+            self.row("Receive stamps:", "user");
+            return;
+        };
+        self.row("Receive stamps:", "kernel");
+        let lag = reception.read_lag;
+        let waits = [lag.median, lag.p99, reception.longest_read_lag];
+        let waits = waits.map(|seconds| format!("{:.2}", seconds * 1e3)).join(" / ");
+        self.row("Read lag, P50 / P99 / max (ms):", waits);
+        if report.info.embeddings {
+            return;
+        }
+        let shares = [reception.exact_share_ttft, reception.exact_share_itl];
+        let percent = |share: Option<f64>| match share {
+            // Rounding must not make all of nearly all.
+            Some(share) => format!("{:.2}", (share * 1e4).floor() / 1e2),
+            None => "n/a".to_owned(),
+        };
+        self.row("Exact to 0.1 ms, TTFT / ITL (%):", shares.map(percent).join(" / "));
+        self.bounds("TTFT", run.ttft, reception.ttft);
+        self.bounds("ITL", run.itl, reception.itl);
+    }
+
+    /// Where bounds could move a tail, how far.
+    fn bounds(&mut self, name: &str, shown: Option<Distribution>, bounds: Option<Bounds>) {
+        let Some((shown, Bounds { low, high })) = shown.zip(bounds) else { return };
+        let moved = (shown.p99 - low.p99).max(high.p99 - shown.p99);
+        if moved > WORTH_MENTIONING * shown.p99 {
+            let [low, high] = [low, high].map(|d| format!("{:.2}", d.p99 * 1e3));
+            self.row(&format!("P99 {name}, by bounds (ms):"), format!("{low} to {high}"));
+        }
+    }
+
     /// What the Python tool does not show, as far as it is out of the ordinary.
     fn client(&mut self, report: &Report<'_>) {
         let start = self.0.len();
         let run = &report.aggregates;
+        if let Some(client) = &report.info.client {
+            self.verdict(client);
+        }
+        if run.completed > 0 {
+            self.reception(report);
+        }
         if run.failed > 0 {
             self.row("Failed requests:", run.failed);
             for (kind, tally) in &run.failures {

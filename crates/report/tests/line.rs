@@ -198,7 +198,7 @@ fn an_infinite_rate_is_a_string() {
 
 #[test]
 fn extra_keys_follow_ours_and_never_replace_one() {
-    let extra = json!({"verdict": "server-bound", "completed": "a lie"});
+    let extra = json!({"remark": "server-bound", "completed": "a lie"});
     let info = RunInfo { extra: extra.as_object().unwrap().clone(), ..info() };
     let records = [success(0, 0)];
     let requests = measured(&records);
@@ -206,10 +206,10 @@ fn extra_keys_follow_ours_and_never_replace_one() {
         json_line(&Report { details: Some(&requests), ..report(&requests, &options(), info) });
     assert_eq!(text.matches("\"completed\"").count(), 1);
     let line: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!((&line["completed"], &line["verdict"]), (&json!(1), &json!("server-bound")));
+    assert_eq!((&line["completed"], &line["remark"]), (&json!(1), &json!("server-bound")));
     let position = |key| text.find(key).unwrap();
-    assert!(position("\"verdict\"") > position("\"upstream_max_concurrent"));
-    assert!(position("\"verdict\"") < position("\"input_lens\""));
+    assert!(position("\"remark\"") > position("\"upstream_max_concurrent"));
+    assert!(position("\"remark\"") < position("\"input_lens\""));
 }
 
 #[test]

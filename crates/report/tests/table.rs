@@ -11,7 +11,7 @@ use servebench_report::{RequestRate, RunInfo, table};
 use std::time::Duration;
 
 #[test]
-fn a_plain_run_has_the_python_tools_rows_and_nothing_else() {
+fn a_plain_run_has_the_python_tools_rows_and_tells_of_its_stamps() {
     let records = [success(0, 0), success(1, 300)];
     let requests = measured(&records);
     let expected = "
@@ -57,6 +57,8 @@ P90 ITL (ms):                            50.00     .
 P95 ITL (ms):                            50.00     .
 P99 ITL (ms):                            50.00     .
 Max ITL (ms):                            50.00     .
+----------------------Client----------------------
+Receive stamps:                          user      .
 ==================================================
 ";
     // Dots stand for the ends of padded lines.
@@ -101,7 +103,7 @@ E2EL SLO attainment (%):                 0.00      .
 "
     );
     assert_eq!(
-        part("----------------Cache", "=="),
+        part("----------------Cache", "----------------------Client"),
         "----------------Cache Hit Details-----------------
 Total prompt tokens:                     16        .
 Total cached tokens:                     6         .
@@ -143,8 +145,8 @@ fn our_own_rows_stand_last_and_only_when_they_matter() {
     let mut late = success(1, 0);
     late.dispatched = Stamp::from_millis(80);
     late.lateness = Some(Duration::from_millis(2));
-    late.reply.connect = Some(Duration::from_millis(3));
-    late.reply.reconnects = 1;
+    late.reply.rare_mut().connect = Some(Duration::from_millis(3));
+    late.reply.rare_mut().reconnects = 1;
     let records = [success(0, 0), late, broken(2)];
     let requests = measured(&records);
     let paced = RunInfo {
@@ -168,6 +170,7 @@ fn our_own_rows_stand_last_and_only_when_they_matter() {
     assert_eq!(
         labels,
         [
+            "Receive stamps",
             "Failed requests",
             "Failures (reset)",
             "Requests sent per second",
@@ -209,6 +212,45 @@ fn the_table_says_which_inter_token_latency_it_shows() {
     ] {
         assert!(text.contains(row), "no `{row}` in\n{text}");
     }
+}
+
+/// A request of which the second and third token were read together, the reads 40 ms apart.
+fn received(id: u64, lag: Duration) -> servebench_core::Record {
+    let mut record = success(id, 0);
+    let mut chunks = servebench_core::Chunks::default();
+    for (after, ms) in [(90, 100), (150, 190), (150, 190), (230, 240)] {
+        chunks.read_after(Stamp::from_millis(after));
+        chunks.push(Stamp::from_millis(ms), Some(1), 0);
+    }
+    record.reply.chunks = chunks;
+    let mut lags = servebench_core::ReadLag::default();
+    lags.add(lag, Duration::ZERO);
+    lags.add(lag * 3, Duration::ZERO);
+    record.reply.read_lag = Some(lags);
+    record
+}
+
+#[test]
+fn bounds_are_shown_where_they_matter() {
+    let records = [received(0, Duration::from_micros(10)), received(1, Duration::from_millis(1))];
+    let requests = measured(&records);
+    let text = table(&report(&requests, &options(), info()));
+    let (_, own) = text.split_once("Client----------------------\n").unwrap();
+    let rows = "Receive stamps:                          kernel    .
+Read lag, P50 / P99 / max (ms):          1.01 / 1.98 / 3.00.
+Exact to 0.1 ms, TTFT / ITL (%):         100.00 / 33.33.
+P99 ITL, by bounds (ms):                 50.00 to 90.00.
+";
+    let rows = rows.replace(".\n", "\n");
+    assert!(own.starts_with(&rows), "{own}");
+
+    // Nothing is bounded, nothing is said.
+    let mut exact = received(2, Duration::from_micros(10));
+    exact.reply.chunks = success(2, 0).reply.chunks;
+    let records = [exact];
+    let text = table(&report(&measured(&records), &options(), info()));
+    assert!(text.contains("Exact to 0.1 ms, TTFT / ITL (%):         100.00 / 100.00\n"), "{text}");
+    assert!(!text.contains("by bounds"), "{text}");
 }
 
 #[test]

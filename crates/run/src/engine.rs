@@ -1,8 +1,9 @@
 //! Workers and how they are started together.
 
 use crate::pacer::Pacer;
+use crate::watch::{Watch, heartbeat, watched_runtime};
 use crate::worker::{Share, Shared, work};
-use crate::{Job, Progress, RunError, Stop, TokioClock};
+use crate::{Job, LoopHealth, Progress, RunError, Stop, TokioClock};
 use core_affinity::CoreId;
 use rustix::time::{ClockId, clock_gettime};
 use servebench_core::{Backend, Record, Stamp};
@@ -10,7 +11,7 @@ use std::rc::Rc;
 use std::sync::{Arc, RwLock, mpsc};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
-use tokio::task::LocalSet;
+use tokio::task::{JoinSet, LocalSet};
 
 /// What a phase left behind.
 #[derive(Debug, Default)]
@@ -21,9 +22,8 @@ pub struct Finished {
     pub unsent: usize,
     /// When the last response ended.
     pub end: Stamp,
-    /// Processor time that each worker's thread used from start to end. Empty when the run had no
-    /// threads of its own.
-    pub worker_cpu: Vec<Duration>,
+    /// How each worker's event loop fared. Empty when the run had no threads of its own.
+    pub loops: Vec<LoopHealth>,
 }
 
 impl Finished {
@@ -95,8 +95,8 @@ where
         };
         threads.into_iter().map(join).collect::<Result<Vec<_>, RunError>>()
     })?;
-    let (shares, worker_cpu): (Vec<_>, Vec<_>) = results.into_iter().unzip();
-    Ok(Finished { worker_cpu, ..Finished::new(shares, job.requests.len()) })
+    let (shares, loops): (Vec<_>, Vec<_>) = results.into_iter().unzip();
+    Ok(Finished { loops, ..Finished::new(shares, job.requests.len()) })
 }
 
 /// What all workers have in common.
@@ -117,13 +117,15 @@ struct Seat {
 }
 
 impl<B: Backend, F: Fn(TokioClock) -> B + Sync> Team<F> {
-    fn work(&self, seat: Seat) -> Result<(Share, Duration), RunError> {
+    fn work(&self, seat: Seat) -> Result<(Share, LoopHealth), RunError> {
         if let Some(core) = seat.core {
             core_affinity::set_for_current(core);
         }
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let watch = Arc::<Watch>::default();
+        let clock = self.clock.watched(Arc::clone(&watch));
+        let runtime = watched_runtime(&clock, &watch);
         let runtime = runtime.map_err(|error| RunError::Worker(error.to_string()))?;
-        let backend = Rc::new((self.make)(self.clock.clone()));
+        let backend = Rc::new((self.make)(clock.clone()));
         runtime.block_on(backend.warm(seat.warm));
         if seat.ready.send(()).is_err() {
             return Err(RunError::gate());
@@ -134,11 +136,13 @@ impl<B: Backend, F: Fn(TokioClock) -> B + Sync> Team<F> {
         }
         let before = thread_cpu();
         let worker = async {
-            let (shared, clock) = (self.shared.clone(), self.clock.clone());
-            work(shared, backend, clock, Pacer::precise(), seat.slots).await
+            // Ends with the scope.
+            let mut beside = JoinSet::new();
+            beside.spawn_local(heartbeat(clock.clone(), Arc::clone(&watch)));
+            work(self.shared.clone(), backend, clock, Pacer::precise(), seat.slots).await
         };
-        let share = LocalSet::new().block_on(&runtime, worker);
-        Ok((share, thread_cpu().saturating_sub(before)))
+        let share = runtime.block_on(worker);
+        Ok((share, watch.health(thread_cpu().saturating_sub(before))))
     }
 }
 

@@ -39,8 +39,13 @@ mod clock;
 mod engine;
 mod job;
 mod pacer;
+#[cfg(target_os = "linux")]
+mod precise;
 mod progress;
 mod stop;
+#[cfg(target_os = "linux")]
+mod timer;
+mod watch;
 mod worker;
 
 pub use clock::TokioClock;
@@ -48,3 +53,4 @@ pub use engine::{Finished, run_here, run_on_threads};
 pub use job::{Job, RunError};
 pub use progress::Progress;
 pub use stop::Stop;
+pub use watch::LoopHealth;

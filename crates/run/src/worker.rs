@@ -4,13 +4,15 @@ use crate::pacer::Pacer;
 use crate::{Job, Progress, Stop};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
-use servebench_core::{Backend, Clock, Failure, FailureKind, Record, Reply, Stamp};
+use servebench_core::{Backend, Clock, Failure, FailureKind, Record, Reply, Stamp, unless};
 use std::cell::RefCell;
+use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::task::Poll;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
@@ -42,7 +44,7 @@ impl Shared {
     }
 }
 
-/// Runs this worker's share of the job. Must be polled inside a `LocalSet`.
+/// Runs this worker's share of the job. Must be polled where local tasks can be spawned.
 ///
 /// When all requests are due at once and there is a cap, `slots` tasks each send the next request of
 /// the plan as soon as they are free. Otherwise a pacer takes the next request, waits until it is
@@ -70,18 +72,25 @@ pub(crate) async fn work<B: Backend, C: Clock>(
             });
         }
     } else {
-        // Since when the pacer has been free to wait for the next due time.
+        // Until when the pacer stood at the cap.
         let mut free = Stamp(0);
         while let Some(index) = worker.shared.take() {
             let due = worker.shared.job.schedule[index];
             let Some(turn) = worker.turn(&pacer, due).await else { break };
             let on_time = free <= due && !turn.waited;
-            free = worker.clock.now();
+            if turn.waited {
+                free = worker.clock.now();
+            }
             let worker = Rc::clone(&worker);
-            tasks.spawn_local(async move {
+            let mut sending = Box::pin(async move {
                 worker.send(index, on_time, None).await;
                 drop(turn.permit);
             });
+            // It leaves at once, not behind the tasks that are ready; those are not kept for longer
+            // than the sending takes.
+            if poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await.is_pending() {
+                tasks.spawn_local(sending);
+            }
             // Finished tasks are let go as the run goes on.
             while tasks.try_join_next().is_some() {}
         }
@@ -147,9 +156,9 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let lateness = on_time.then(|| dispatched.since(intended));
         self.shared.progress.send();
         let sending = AssertUnwindSafe(self.backend.send(request, &mut reply)).catch_unwind();
-        let outcome = match select(pin!(sending), pin!(self.shared.stop.aborted())).await {
-            Either::Left((Ok(()), _)) => None,
-            Either::Left((Err(panic), _)) => {
+        let outcome = match unless(sending, self.shared.stop.aborted()).await {
+            Ok(Ok(())) => None,
+            Ok(Err(panic)) => {
                 let words = panic
                     .downcast_ref::<String>()
                     .map(String::as_str)
@@ -157,9 +166,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                     .unwrap_or("panic");
                 Some(Failure::new(FailureKind::Client, words))
             }
-            Either::Right(_) => {
-                Some(Failure::new(FailureKind::Cancelled, "the run was interrupted"))
-            }
+            Err(()) => Some(Failure::new(FailureKind::Cancelled, "the run was interrupted")),
         };
         if let Some(failure) = outcome {
             reply.fail(failure);
@@ -172,6 +179,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             Some(_) => None,
         };
         let end = end.unwrap_or_else(|| self.clock.now());
+        reply.chunks.shrink();
         let turnaround = before.zip(reply.sent).map(|(before, sent)| sent.since(before));
         let mut share = self.share.borrow_mut();
         share.end = share.end.max(end);

@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use proptest::prelude::*;
-use servebench_core::{Backend, Clock, FailureKind, Record, Reply, Request, Stamp};
+use servebench_core::{Backend, Clock, Failure, FailureKind, Record, Reply, Request, Stamp};
 use servebench_run::{Finished, Job, Progress, Stop, TokioClock, run_here};
 use std::cell::Cell;
 use std::rc::Rc;
@@ -177,6 +177,39 @@ fn a_slot_that_goes_on_at_once_has_no_turnaround_to_speak_of() {
     // Where due times are waited for, there is no turn to speak of.
     let finished = run(&job(&[0, 5, 10], Some(1)), &Server::new(10), &Stop::default());
     assert!(finished.records.iter().all(|record| record.turnaround.is_none()));
+}
+
+/// Takes 2 ms to write a request and 3 ms to tidy up behind a reply.
+struct Slow(Server);
+
+impl Backend for Slow {
+    async fn send(&self, request: &Request, reply: &mut Reply) {
+        let clock = &self.0.clock;
+        let after = |ms| Stamp::from(clock.now().offset() + Duration::from_millis(ms));
+        clock.sleep_until(after(2)).await;
+        self.0.send(request, reply).await;
+        clock.sleep_until(after(1)).await;
+        reply.last_line = Some(clock.now());
+        if request.id == 2 {
+            reply.fail(Failure::new(FailureKind::Reset, "by the server"));
+        }
+        clock.sleep_until(after(3)).await;
+    }
+}
+
+#[test]
+fn turnaround_is_from_the_last_byte_of_a_reply_to_the_first_of_the_next_request() {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
+    let server = Server::new(10);
+    let (clock, progress, stop) = (server.clock.clone(), Arc::default(), Stop::default());
+    let job = job(&[0; 5], Some(1));
+    let run = run_here(&job, Slow(server), clock, &progress, &stop);
+    let finished = runtime.unwrap().block_on(run).unwrap();
+    let millis = |turnaround: Duration| turnaround.as_millis();
+    let turnarounds: Vec<_> = finished.records.iter().map(|r| r.turnaround.map(millis)).collect();
+    // Of a failed reply nobody knows the last byte: it ended when the slot was free.
+    assert_eq!(turnarounds, [None, Some(5), Some(5), Some(2), Some(5)]);
 }
 
 #[test]

@@ -54,6 +54,11 @@ pub struct SimConfig {
     /// Entries kept in the truth log, one for each write of a request and one for its end; later
     /// requests are left out and counted.
     pub truth_limit: usize,
+    /// A profile that ends writes a trace of the engine's steps into the folder it was given, as a
+    /// real server does. Off by default, and not to be changed over the network: then nothing is
+    /// ever written to a disk.
+    #[serde(skip)]
+    pub profile_traces: bool,
     /// Longest request body, in bytes (status 413).
     pub max_body_bytes: usize,
     /// The `created` time of OpenAI objects, in seconds since 1970.
@@ -84,6 +89,7 @@ impl Default for SimConfig {
             strict_model: false,
             embedding_dim: 8,
             truth_limit: 4_000_000,
+            profile_traces: false,
             max_body_bytes: 256 << 20,
             created: 1_750_000_000,
             faults: Vec::new(),
@@ -123,7 +129,7 @@ impl SimConfig {
         }
         let config: Self = serde_json::from_value(whole).map_err(error)?;
         config.check()?;
-        Ok(config)
+        Ok(Self { profile_traces: self.profile_traces, ..config })
     }
 }
 

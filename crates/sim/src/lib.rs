@@ -71,6 +71,7 @@ mod sync;
 mod text;
 #[cfg(feature = "tls")]
 mod tls;
+mod trace;
 mod truth;
 mod wire;
 mod work;

@@ -1,5 +1,6 @@
 //! The profiler's state machine: nothing is profiled, every rule is kept.
 
+use crate::trace::TraceOrder;
 use crate::wire::ApiError;
 use serde_json::{Map, Value};
 
@@ -9,6 +10,8 @@ pub(crate) struct Profile {
     running: Option<Running>,
     /// Profiles started.
     pub(crate) started: u64,
+    /// What is to be written when it ends.
+    trace: Option<TraceOrder>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -18,11 +21,15 @@ struct Running {
 }
 
 /// The fields of a start request that the state machine needs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StartRequest {
     start_step: Option<u64>,
     num_steps: Option<u64>,
     by_stage: bool,
+    merge: bool,
+    folder: Option<String>,
+    id: Option<String>,
+    prefix: Option<String>,
 }
 
 impl StartRequest {
@@ -60,7 +67,16 @@ impl StartRequest {
             // The real scheduler does not survive this.
             return Err(ApiError::bad_request("`profile_by_stage` needs `num_steps`"));
         }
-        Ok(Self { start_step, num_steps, by_stage })
+        let text = |name| fields.get(name).and_then(Value::as_str).map(str::to_owned);
+        Ok(Self {
+            start_step,
+            num_steps,
+            by_stage,
+            merge: fields.get("merge_profiles").and_then(boolean).unwrap_or(false),
+            folder: text("output_dir"),
+            id: text("profile_id"),
+            prefix: text("profile_prefix"),
+        })
     }
 }
 
@@ -125,7 +141,7 @@ impl Profile {
     }
 
     /// Starts a profile, or refuses (status 500) while one runs.
-    pub(crate) fn start(&mut self, step: u64, request: StartRequest) -> Result<(), ApiError> {
+    pub(crate) fn start(&mut self, step: u64, request: &StartRequest) -> Result<(), ApiError> {
         if self.is_running(step) {
             return Err(ApiError::new(500, "profiling is already in progress; stop it first"));
         }
@@ -138,6 +154,27 @@ impl Profile {
         self.running = Some(Running { until });
         self.started += 1;
         Ok(())
+    }
+
+    /// What is to be written when the profile that was just started at `step` ends; `id` is its name
+    /// if it was given none.
+    pub(crate) fn order_trace(&mut self, step: u64, request: StartRequest, id: String) {
+        let count = |steps: u64| usize::try_from(steps).unwrap_or(usize::MAX);
+        let start = request.start_step.unwrap_or(0);
+        self.trace = Some(TraceOrder {
+            folder: request.folder,
+            prefix: request.prefix,
+            id: Some(request.id.unwrap_or(id)),
+            by_stage: request.by_stage,
+            merge: request.merge,
+            skip: count(start.saturating_sub(step + 1)),
+            steps: request.num_steps.map(count),
+        });
+    }
+
+    /// The trace of a profile that has ended, once.
+    pub(crate) fn due_trace(&mut self, step: u64) -> Option<TraceOrder> {
+        if self.is_running(step) { None } else { self.trace.take() }
     }
 
     /// Stops the profile, or refuses (status 500) when none runs.
@@ -162,7 +199,7 @@ mod tests {
     fn types_are_lax_but_not_everything_passes() {
         let five = StartRequest { num_steps: Some(5), ..StartRequest::default() };
         for json in [r#"{"num_steps": 5}"#, r#"{"num_steps": "5"}"#, r#"{"num_steps": 5.0}"#] {
-            assert_eq!(parse(json), Ok(five), "{json}");
+            assert_eq!(parse(json), Ok(five.clone()), "{json}");
         }
         let none = StartRequest::default();
         for json in [
@@ -172,7 +209,7 @@ mod tests {
             r#"{"num_steps": null, "unknown": 1}"#,
             r#"{"profile_by_stage": "false", "activities": ["CPU"], "with_stack": null}"#,
         ] {
-            assert_eq!(parse(json), Ok(none), "{json}");
+            assert_eq!(parse(json), Ok(none.clone()), "{json}");
         }
         for json in [
             r#"{"num_steps": 1.5}"#,
@@ -192,15 +229,15 @@ mod tests {
     fn a_profile_ends_by_itself_or_is_stopped() {
         let mut profile = Profile::default();
         assert_eq!(profile.stop(0).expect_err("none runs").status, 500);
-        profile.start(0, StartRequest::default()).expect("starts");
-        assert_eq!(profile.start(9, StartRequest::default()).expect_err("runs").status, 500);
+        profile.start(0, &StartRequest::default()).expect("starts");
+        assert_eq!(profile.start(9, &StartRequest::default()).expect_err("runs").status, 500);
         profile.stop(1_000_000).expect("stops");
 
         let three = StartRequest { num_steps: Some(3), ..StartRequest::default() };
-        profile.start(10, three).expect("starts");
+        profile.start(10, &three).expect("starts");
         assert!(profile.is_running(13));
         assert!(!profile.is_running(14));
-        profile.start(14, StartRequest { start_step: Some(20), ..three }).expect("starts");
+        profile.start(14, &StartRequest { start_step: Some(20), ..three }).expect("starts");
         assert!(profile.is_running(22));
         assert!(profile.stop(23).is_err());
         assert_eq!(profile.started, 3);

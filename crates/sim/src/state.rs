@@ -2,9 +2,10 @@
 
 use crate::clock;
 use crate::live::Live;
-use crate::profile::Profile;
+use crate::profile::{Profile, StartRequest};
 use crate::sync::lock;
 use crate::truth::{Sent, TruthLog, TruthRecord};
+use crate::wire::ApiError;
 use crate::{SimConfig, SimError};
 use serde::Serialize;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -19,6 +20,8 @@ pub(crate) struct State {
     pub(crate) counts: Counts,
     pub(crate) truth: Mutex<TruthLog>,
     pub(crate) profile: Mutex<Profile>,
+    /// Whether the end of a profile is to be written down.
+    pub(crate) tracing: AtomicBool,
     /// Whether a flush is waiting for the server to be idle.
     pub(crate) flushing: AtomicBool,
     /// Told whenever the last request in flight has ended.
@@ -90,6 +93,7 @@ impl State {
             counts: Counts::default(),
             truth: Mutex::default(),
             profile: Mutex::default(),
+            tracing: AtomicBool::new(false),
             flushing: AtomicBool::new(false),
             idle: Notify::new(),
             next_request: AtomicU64::new(0),
@@ -153,6 +157,48 @@ impl State {
         }
     }
 
+    /// Starts a profile, or refuses.
+    pub(crate) fn start_profile(&self, request: StartRequest) -> Result<(), ApiError> {
+        // What is left of the profile before is written first.
+        self.settle_profile().map_err(|error| trace_failed(&error))?;
+        let step = self.steps();
+        let mut profile = lock(&self.profile);
+        profile.start(step, &request)?;
+        let live = self.live();
+        if live.config.profile_traces {
+            let seconds = self.nanos(clock::now()) as f64 / 1e9;
+            let id = format!("{:.6}", live.config.created as f64 + seconds);
+            profile.order_trace(step, request, id);
+            if let Some(timeline) = &live.timeline {
+                lock(timeline).record();
+            }
+            self.tracing.store(true, Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Stops the profile, or refuses; its trace is then written.
+    pub(crate) fn stop_profile(&self) -> Result<(), ApiError> {
+        self.settle_profile().map_err(|error| trace_failed(&error))?;
+        let step = self.steps();
+        lock(&self.profile).stop(step)?;
+        self.settle_profile().map_err(|error| trace_failed(&error))
+    }
+
+    /// Writes the trace of a profile that has ended, if that is still to be done.
+    pub(crate) fn settle_profile(&self) -> std::io::Result<()> {
+        if !self.tracing.load(Relaxed) {
+            return Ok(());
+        }
+        let step = self.steps();
+        let mut profile = lock(&self.profile);
+        let Some(order) = profile.due_trace(step) else { return Ok(()) };
+        self.tracing.store(false, Relaxed);
+        let live = self.live();
+        let spans = live.timeline.as_ref().map(|timeline| lock(timeline).recorded());
+        order.write(&spans.unwrap_or_default())
+    }
+
     /// Forgets the truth log and sets every count to zero that is not a gauge.
     pub(crate) fn reset(&self) {
         *lock(&self.truth) = TruthLog::default();
@@ -196,6 +242,10 @@ impl State {
     }
 }
 
+fn trace_failed(error: &std::io::Error) -> ApiError {
+    ApiError::new(500, format!("the trace could not be written: {error}"))
+}
+
 /// A generation request in flight. Dropping it ends the request: finished if it was said to be,
 /// else aborted.
 #[derive(Debug)]
@@ -230,6 +280,8 @@ impl Ticket {
     /// Notes tokens handed to the connection.
     pub(crate) fn sent(&mut self, now: Instant, choice: u32, tokens: u32) {
         self.record.push(Sent { at_ns: self.state.nanos(now), choice, tokens });
+        // A server that cannot write a trace says so in its log, which this one has not.
+        drop(self.state.settle_profile());
         self.state.counts.tokens.fetch_add(u64::from(tokens), Relaxed);
     }
 

@@ -18,6 +18,11 @@ impl Config {
         Self { fields }
     }
 
+    /// All entries, as JSON.
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string(&self.fields).unwrap_or_default()
+    }
+
     /// True when the begin-of-sequence token is settled here (set, or set to null).
     pub(crate) fn settles_bos(&self) -> bool {
         self.fields.contains_key("bos_token")

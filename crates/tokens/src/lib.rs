@@ -23,6 +23,7 @@
 mod bytes;
 mod config;
 mod error;
+mod file;
 #[doc(hidden)]
 pub mod fuzzing;
 mod hub;

@@ -4,8 +4,10 @@ use crate::config::Config;
 use crate::source::{self, Source};
 use crate::{ChatTemplate, Hub, TokensError, bytes};
 use rayon::prelude::*;
+use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use tokenizers::models::ModelWrapper;
 use tokenizers::processors::template::TemplateProcessing;
@@ -23,6 +25,8 @@ struct Inner {
     source: Source,
     cleans_spaces: bool,
     template: OnceLock<ChatTemplate>,
+    fingerprint: [u8; 32],
+    texts: AtomicU64,
 }
 
 impl Tokenizer {
@@ -58,7 +62,7 @@ impl Tokenizer {
         config: Config,
         source: Source,
     ) -> Result<Self, tokenizers::Error> {
-        let mut tokenizer = tokenizers::Tokenizer::from_bytes(json)?;
+        let mut tokenizer = crate::file::read(json)?;
         // Python switches both off for every call that does not ask for them.
         tokenizer.with_truncation(None)?;
         tokenizer.with_padding(None);
@@ -80,7 +84,12 @@ impl Tokenizer {
         let cleans_spaces = asked && (insisted || !is_bpe);
         let template = OnceLock::new();
         let name = name.to_owned();
-        let inner = Inner { name, tokenizer, config, source, cleans_spaces, template };
+        let mut hash = Sha256::new_with_prefix(json);
+        hash.update(config.to_json());
+        let fingerprint = hash.finalize().into();
+        let texts = AtomicU64::new(0);
+        let inner =
+            Inner { name, tokenizer, config, source, cleans_spaces, template, fingerprint, texts };
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -89,9 +98,25 @@ impl Tokenizer {
         &self.inner.name
     }
 
+    /// SHA-256 over what the tokenizer was made of: two with the same one give the same tokens.
+    pub fn fingerprint(&self) -> [u8; 32] {
+        self.inner.fingerprint
+    }
+
+    /// How many texts have been encoded, counted or decoded by it and its clones: whoever waits for
+    /// many can see how far it is.
+    pub fn texts(&self) -> u64 {
+        self.inner.texts.load(Ordering::Relaxed)
+    }
+
+    fn note_text(&self) {
+        self.inner.texts.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// The token ids of `text`, with the special tokens that the tokenizer adds to a sequence if
     /// `special` is set.
     pub fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, TokensError> {
+        self.note_text();
         let encoding = self.inner.tokenizer.encode_fast(text, special);
         let operation = "encode";
         encoding
@@ -101,6 +126,7 @@ impl Tokenizer {
 
     /// The number of tokens in `text`.
     pub fn count(&self, text: &str, special: bool) -> Result<u32, TokensError> {
+        self.note_text();
         let encoding = self.inner.tokenizer.encode_fast(text, special);
         let operation = "encode";
         encoding
@@ -121,6 +147,7 @@ impl Tokenizer {
     ///
     /// Ids that are no token decode to nothing, bytes that are no text to U+FFFD.
     pub fn decode(&self, ids: &[u32], skip_special: bool) -> Result<String, TokensError> {
+        self.note_text();
         let operation = "decode";
         let text = self
             .inner
@@ -133,6 +160,12 @@ impl Tokenizer {
     /// Size of the base vocabulary, without added tokens (Python's `vocab_size`).
     pub fn vocab_size(&self) -> u32 {
         self.inner.tokenizer.get_vocab_size(false) as u32
+    }
+
+    /// A token as the vocabulary writes it, a space before a word as `Ġ` or `▁`, say; `None` if no
+    /// token has this id.
+    pub fn piece(&self, id: u32) -> Option<String> {
+        self.inner.tokenizer.id_to_token(id)
     }
 
     /// The ids of the whole vocabulary, added tokens included, in ascending order.

@@ -192,3 +192,68 @@ fn datasets_have_their_own_place_and_progress_is_reported() {
     let last = seen.lock().unwrap().last().cloned().unwrap();
     assert_eq!((last.file.as_str(), last.bytes, last.total), ("rows.json", 6, 6));
 }
+
+#[test]
+fn a_file_with_an_address_of_its_own_is_downloaded_once() {
+    let mirror = Mirror::start(vec![
+        ("org/data", "trace.jsonl", Answer::file("{}\n")),
+        ("org/other", "trace.jsonl", Answer::file("[]\n")),
+    ]);
+    let cache = cache();
+    let url = |repo| format!("{}/{repo}/resolve/main/trace.jsonl", mirror.endpoint());
+    let token = HubConfig { token: Some("hf_secret".to_owned()), ..HubConfig::new(cache.path()) };
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&seen);
+    let hub = Hub::new(token).with_progress(move |progress| {
+        heard.lock().unwrap().push((progress.file.clone(), progress.bytes, progress.total));
+    });
+    let path = hub.fetch_url(&url("org/data")).unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{}\n");
+    assert_eq!(*seen.lock().unwrap(), [("trace.jsonl".to_owned(), 3, 3)]);
+    let other = hub.fetch_url(&url("org/other")).unwrap();
+    assert_eq!(std::fs::read_to_string(&other).unwrap(), "[]\n");
+
+    let asked = mirror.requests();
+    assert_eq!(hub.fetch_url(&url("org/data")).unwrap(), path);
+    assert_eq!(offline(&cache).fetch_url(&url("org/data")).unwrap(), path);
+    assert_eq!(mirror.requests(), asked);
+    assert!(mirror.heads().iter().all(|head| !head.contains("hf_secret")), "the token got out");
+}
+
+#[test]
+fn a_file_that_does_not_come_whole_is_not_kept() {
+    let whole = "{}\n{}\n{}\n";
+    let mirror = Mirror::start(vec![
+        ("org/cut", "trace.jsonl", Answer::cut(whole, 4, true)),
+        ("org/gone", "trace.jsonl", Answer::Status(500)),
+    ]);
+    let cache = cache();
+    let hub = Hub::new(HubConfig::new(cache.path()));
+    let fetch = |repo: &str| {
+        hub.fetch_url(&format!("{}/{repo}/resolve/main/trace.jsonl", mirror.endpoint()))
+    };
+    for repo in ["org/cut", "org/cut", "org/gone"] {
+        let error = fetch(repo).unwrap_err();
+        let text = error.to_string();
+        assert!(text.contains("trace.jsonl"), "{text}");
+        assert!(
+            matches!(error, TokensError::Truncated { .. } | TokensError::Download { .. }),
+            "{error:?}"
+        );
+    }
+    assert!(matches!(fetch("org/none").unwrap_err(), TokensError::Missing { .. }));
+    let kept = std::fs::read_dir(cache.path().join("servebench")).unwrap().count();
+    assert_eq!(kept, 0, "a part of a file is left");
+
+    mirror.put("org/cut", "trace.jsonl", Answer::file(whole));
+    assert_eq!(std::fs::read_to_string(fetch("org/cut").unwrap()).unwrap(), whole);
+
+    let elsewhere = format!("{}/a/b/trace.jsonl", mirror::nobody());
+    let error = hub.fetch_url(&elsewhere).unwrap_err().to_string();
+    assert!(
+        error.starts_with("cannot download trace.jsonl of `a/b` from http://127.0.0.1:"),
+        "{error}"
+    );
+    let error = offline(&cache).fetch_url(&elsewhere).unwrap_err().to_string();
+    assert!(error.contains("HF_HUB_OFFLINE"), "{error}");
+}

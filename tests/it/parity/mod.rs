@@ -12,3 +12,4 @@ mod golden;
 mod payloads;
 mod results;
 mod rewrites;
+mod structured;

@@ -1,6 +1,6 @@
 //! What is sent.
 
-use super::values;
+use super::{MooncakeArgs, SharedPrefixArgs, values};
 use clap::Args;
 use servebench_datasets::DatasetName;
 use std::path::PathBuf;
@@ -13,6 +13,9 @@ pub struct DatasetArgs {
     ///
     /// `sharegpt`: a ShareGPT file. `custom`: a JSONL file of conversations. `random`: prompts of
     /// the asked lengths cut from the ShareGPT file. `random-ids`: running token ids, from no file.
+    /// `random-words`: words that are one token each, of exact lengths, from no file.
+    /// `generated-shared-prefix`: groups of random prompts that begin alike. `mooncake`: the requests
+    /// of a trace, at its times. `openai`: a JSONL file of chat requests, with their tools and settings.
     #[arg(long, value_name = "NAME", value_parser = dataset_parser())]
     pub dataset_name: Option<DatasetName>,
 
@@ -24,7 +27,7 @@ pub struct DatasetArgs {
     #[arg(long, value_name = "N")]
     pub num_prompts: Option<usize>,
 
-    /// Output length of every request, in place of the reply's own (sharegpt, custom)
+    /// Output length of every request, in place of its own (sharegpt, custom, openai)
     #[arg(long, value_name = "TOKENS")]
     pub sharegpt_output_len: Option<u32>,
 
@@ -32,11 +35,11 @@ pub struct DatasetArgs {
     #[arg(long, value_name = "TOKENS")]
     pub sharegpt_context_len: Option<u32>,
 
-    /// Longest prompt (random, random-ids) [default: 1024]
+    /// Longest prompt (random, random-ids, random-words) [default: 1024]
     #[arg(long, value_name = "TOKENS")]
     pub random_input_len: Option<u32>,
 
-    /// Longest output (random, random-ids) [default: 1024]
+    /// Longest output (random, random-ids, random-words) [default: 1024]
     #[arg(long, value_name = "TOKENS")]
     pub random_output_len: Option<u32>,
 
@@ -55,7 +58,7 @@ pub struct DatasetArgs {
     #[arg(long)]
     pub apply_chat_template: bool,
 
-    /// Send token ids instead of text (backend sglang; random, random-ids)
+    /// Send token ids instead of text (backend sglang; the random sets, generated-shared-prefix)
     #[arg(long)]
     pub tokenize_prompt: bool,
 
@@ -69,12 +72,21 @@ pub struct DatasetArgs {
     /// length than asked for.
     #[arg(long)]
     pub exact_lengths: bool,
+
+    /// The shape of `generated-shared-prefix`.
+    #[command(flatten)]
+    pub shared_prefix: SharedPrefixArgs,
+
+    /// How `mooncake` is replayed.
+    #[command(flatten)]
+    pub mooncake: MooncakeArgs,
 }
 
 /// Takes the names of the datasets, and lists them in the help and in errors.
 fn dataset_parser() -> impl clap::builder::TypedValueParser<Value = DatasetName> {
     use clap::builder::TypedValueParser;
-    clap::builder::PossibleValuesParser::new(DatasetName::ALL.map(DatasetName::name)).try_map(
-        |name| DatasetName::from_name(&name).ok_or_else(|| format!("no dataset is called {name}")),
-    )
+    let built = DatasetName::ALL.into_iter().filter(|name| *name != DatasetName::AgenticTrace);
+    clap::builder::PossibleValuesParser::new(built.map(DatasetName::name)).try_map(|name| {
+        DatasetName::from_name(&name).ok_or_else(|| format!("no dataset is called {name}"))
+    })
 }

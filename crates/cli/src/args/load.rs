@@ -3,6 +3,7 @@
 use super::values;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use servebench_http::{HttpReader, Stamps};
 
 /// When requests are sent, and what goes before.
 #[derive(Args, Clone, Debug, Default)]
@@ -11,6 +12,12 @@ pub struct LoadArgs {
     /// Requests per second, as a Poisson process; `inf` sends all at once [default: inf]
     #[arg(long, value_name = "RATE")]
     pub request_rate: Option<String>,
+
+    /// Send each request at the time that its row has (mooncake, where it is the default)
+    ///
+    /// `false` sends by --request-rate instead.
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
+    pub use_trace_timestamps: Option<bool>,
 
     /// Most requests under way at once; the others wait in the client [default: no cap]
     #[arg(long, value_name = "N")]
@@ -21,6 +28,17 @@ pub struct LoadArgs {
     /// Otherwise connections are opened before the clock starts and used again.
     #[arg(long)]
     pub cold_connections: bool,
+
+    /// Where the times at which bytes were received come from
+    ///
+    /// The kernel stamps them as they arrive, however late the client reads. What it merged because
+    /// the client was late is reported as an interval.
+    #[arg(long, value_name = "SOURCE", default_value = "kernel")]
+    pub receive_stamps: ReceiveStamps,
+
+    /// Who reads HTTP/1.1
+    #[arg(long, value_name = "READER", default_value = "auto")]
+    pub http_reader: HttpReaderName,
 
     /// Requests sent before the measured ones [default: 1]
     #[arg(long, value_name = "N")]
@@ -58,4 +76,47 @@ pub enum LoraDistribution {
     Distinct,
     /// The first most often, each next one less often by a constant factor.
     Skewed,
+}
+
+/// Where receive times come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiveStamps {
+    /// The kernel, on Linux; elsewhere as `user`.
+    #[default]
+    Kernel,
+    /// The time at which the client read them.
+    User,
+}
+
+impl From<ReceiveStamps> for Stamps {
+    fn from(name: ReceiveStamps) -> Self {
+        match name {
+            ReceiveStamps::Kernel => Self::Kernel,
+            ReceiveStamps::User => Self::User,
+        }
+    }
+}
+
+/// Who reads HTTP/1.1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HttpReaderName {
+    /// `lean` in the clear, `hyper` under TLS.
+    #[default]
+    Auto,
+    /// A reader made for event streams: no copies, no buffer per connection.
+    Lean,
+    /// The library most Rust clients use.
+    Hyper,
+}
+
+impl From<HttpReaderName> for HttpReader {
+    fn from(name: HttpReaderName) -> Self {
+        match name {
+            HttpReaderName::Auto => Self::Auto,
+            HttpReaderName::Lean => Self::Lean,
+            HttpReaderName::Hyper => Self::Hyper,
+        }
+    }
 }

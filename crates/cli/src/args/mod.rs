@@ -5,19 +5,23 @@
 
 mod dataset;
 mod load;
+mod mooncake;
 mod own;
 mod profile;
 mod report;
 mod sampling;
+mod shared_prefix;
 mod target;
-mod values;
+pub(crate) mod values;
 
 pub use dataset::DatasetArgs;
-pub use load::{LoadArgs, LoraDistribution};
+pub use load::{HttpReaderName, LoadArgs, LoraDistribution, ReceiveStamps};
+pub use mooncake::{MooncakeArgs, MooncakeWorkload};
 pub use own::OwnArgs;
 pub use profile::ProfileArgs;
 pub use report::ReportArgs;
 pub use sampling::SamplingArgs;
+pub use shared_prefix::{GroupDistribution, SharedPrefixArgs};
 pub use target::TargetArgs;
 
 /// Every flag of `sglang.bench_serving` 0.5.23: what may be abbreviated, whether built yet or not.

@@ -20,4 +20,22 @@ pub struct OwnArgs {
     /// Threads that send requests [default: one per 512 requests in flight, at most one per core]
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
+
+    /// Before the run, measure what this client does to TTFT and ITL, and what saturates it
+    ///
+    /// The run's own load (rate or cap, requests, output lengths, the warm-up's TTFT, ITL and tokens
+    /// per event) goes for 3 seconds to a built-in server in a process of its own, and what the
+    /// client measures is compared with what that server did. Done without being asked when the load
+    /// looks heavy for the machine: 30000 tokens/s or 1000 requests/s per worker, for 10 seconds or
+    /// more, on more than one core.
+    #[arg(long, conflicts_with = "no_calibrate")]
+    pub calibrate: bool,
+
+    /// Never calibrate, however heavy the load
+    #[arg(long)]
+    pub no_calibrate: bool,
+
+    /// End with exit code 6 when the verdict is that the client was the limit
+    #[arg(long)]
+    pub fail_if_client_bound: bool,
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use servebench_metrics::{Slo, SloMetric};
 
 /// A finite number above zero.
-pub(super) fn positive(text: &str) -> Result<f64, String> {
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value.is_finite() && value > 0.0 => Ok(value),
         _ => Err(format!("expected a finite float > 0, got '{text}'")),
@@ -28,7 +28,7 @@ pub(super) fn objective(text: &str) -> Result<Slo, String> {
 }
 
 /// `Key=Value` of `--header`.
-pub(super) fn header(text: &str) -> Result<(String, String), String> {
+pub(crate) fn header(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() && !value.is_empty() => {
             Ok((key.to_owned(), value.to_owned()))

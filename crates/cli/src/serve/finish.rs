@@ -1,5 +1,7 @@
 //! From records to the table and the result line.
 
+use super::conversations;
+use super::health::Checkup;
 use super::measure::Measured as MeasuredRun;
 use crate::exit::OrCode;
 use crate::names::Names;
@@ -11,6 +13,7 @@ use servebench_backends::{Family, ItlRule as BackendItl};
 use servebench_control::accept_length;
 use servebench_core::{FailureKind, Record};
 use servebench_datasets::count_true_lengths;
+use servebench_metrics::verdict::Verdict;
 use servebench_metrics::{Aggregates, ItlRule, Measured, Options, aggregate};
 use servebench_report::{Report, RequestRate, RunInfo, append_line, json_line, table};
 use servebench_tokens::Tokenizer;
@@ -36,6 +39,10 @@ impl Outcome<'_> {
         io: &Io,
     ) -> Result<Code, Failure> {
         let profiler = self.measured.profiler.take();
+        let records = &mut self.measured.finished.records;
+        if let Err(error) = conversations::count_prompts(self.prepared, records, tokenizer) {
+            io.say(format_args!("warning: prompts cannot be counted: {error}"));
+        }
         let run = &self.measured;
         let records = &run.finished.records;
         let info = self.info(interrupts);
@@ -52,9 +59,20 @@ impl Outcome<'_> {
             duration: Some(duration),
             upstream_duration: Some(duration + run.after_seconds),
         };
+        let aggregates = aggregate(measured.iter().copied(), &options);
+        let checkup = Checkup {
+            plan: self.plan,
+            finished: &run.finished,
+            aggregates: &aggregates,
+            used: &run.used,
+            descriptors: run.descriptors,
+            calibration: run.calibration.as_ref(),
+        };
+        let client = checkup.health();
+        let verdict = client.verdict;
         let report = Report {
-            info,
-            aggregates: aggregate(measured.iter().copied(), &options),
+            info: RunInfo { client: Some(client), ..info },
+            aggregates,
             itl_rule,
             details: self.plan.report.output_details.then_some(&measured),
         };
@@ -76,27 +94,38 @@ impl Outcome<'_> {
                 failure.hint("the result was written; the server may still be profiling")
             })?;
         }
-        Ok(interrupts.code().unwrap_or_else(|| success_code(self.plan, &report.aggregates)))
+        if let Some(code) = interrupts.code() {
+            return Ok(code);
+        }
+        let code = success_code(self.plan, &report.aggregates);
+        if code == Code::Done
+            && self.plan.client.fail_if_client_bound
+            && verdict == Verdict::ClientBound
+        {
+            io.say("--fail-if-client-bound: the client was the limit");
+            return Ok(Code::Gate);
+        }
+        Ok(code)
     }
 
     fn info(&self, interrupts: &Interrupts) -> RunInfo {
         let run = &self.measured;
-        let duration = run.finished.end.as_secs_f64();
         let interrupted = interrupts.code().is_some();
-        let cpu = |time: &std::time::Duration| {
-            (duration > 0.0).then(|| (time.as_secs_f64() / duration * 1e4).round() / 1e4)
-        };
-        let extra = json!({
+        let mut extra = match json!({
             "model": self.model.model,
             "served_model_name": self.model.served,
             // What there was to send: a file may have held fewer rows than were asked for.
             "num_prompts": self.prepared.job.requests.len(),
             "seed": self.plan.seed,
             "cache_flushed": run.cache_flushed,
-            "worker_cpu_share": run.finished.worker_cpu.iter().map(cpu).collect::<Vec<_>>(),
             "unsent": run.finished.unsent,
             "plan": self.plan,
-        });
+        }) {
+            Value::Object(map) => map,
+            _ => Map::new(),
+        };
+        let details = self.plan.report.output_details;
+        conversations::report(self.prepared, &run.finished.records, details, &mut extra);
         let server_info = run.server_info.clone();
         RunInfo {
             server_accept_length: server_info.as_ref().and_then(accept_length),
@@ -109,10 +138,7 @@ impl Outcome<'_> {
             partial: run.finished.unsent > 0 || run.finished.records.iter().any(is_cancelled),
             warmup_prompts: Some(self.prepared.warmup_prompts.into()),
             workers: Some(self.workers as u64),
-            extra: match extra {
-                Value::Object(map) => map,
-                _ => Map::new(),
-            },
+            extra,
             ..flags(self.plan)
         }
     }
@@ -155,7 +181,11 @@ pub(super) fn flags(plan: &Plan) -> RunInfo {
         tag: plan.report.tag.clone(),
         backend: plan.backend.name().into(),
         dataset_name: dataset.name.name().into(),
-        request_rate: RequestRate::PerSecond(plan.load.request_rate.get()),
+        request_rate: if plan.load.use_trace_timestamps {
+            RequestRate::Trace
+        } else {
+            RequestRate::PerSecond(plan.load.request_rate.get())
+        },
         max_concurrency: plan.load.max_concurrency.map(|cap| cap as u64),
         sharegpt_output_len: dataset.sharegpt_output_len.map(u64::from),
         random_input_len: Some(dataset.random_input_len.into()),
@@ -191,7 +221,9 @@ impl Counts {
             |record: &Record| record.is_success() && record.reply.prompt_tokens.is_none();
         // A chat server adds what only its template knows; others add their special tokens.
         let special = run.plan.backend.info().family != Family::Chat;
-        let prompts = records.iter().any(uncounted).then_some(&run.prepared.samples);
+        // The prompts of conversations are counted already.
+        let whole = run.prepared.job.requests.iter().all(|request| request.conversation.is_none());
+        let prompts = (whole && records.iter().any(uncounted)).then_some(&run.prepared.samples);
         let texts: Vec<&str> = records.iter().map(|record| record.reply.text.as_str()).collect();
         let speculative = accept_length.is_some_and(|length| length > 0.0);
         let pieces = |record: &Record| {
@@ -209,7 +241,7 @@ impl Counts {
 
     fn join<'a>(&'a self, records: &'a [Record]) -> Vec<Measured<'a>> {
         let at = |counts: &Option<Vec<u32>>, index: usize| {
-            counts.as_ref().and_then(|counts| counts.get(index)).copied().map(u64::from)
+            counts.as_ref().and_then(|counts| counts.get(index)).copied()
         };
         let join = |(index, record): (usize, &'a Record)| Measured {
             record,

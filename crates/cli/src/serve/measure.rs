@@ -1,5 +1,8 @@
 //! The phases of a run: warm-up, flush, profile, measure, and what follows.
 
+use super::calibrate::calibrate;
+use super::descriptors::Descriptors;
+use super::health::{Before, Used};
 use super::profiler::{self, Stopping};
 use super::requests::Announced;
 use super::server::Server;
@@ -9,9 +12,11 @@ use crate::prepare::Prepared;
 use crate::signals::Interrupts;
 use crate::{Code, Failure, Io, Plan};
 use serde_json::Value;
-use servebench_core::Record;
-use servebench_http::{HttpBackend, Limits};
+use servebench_core::{Record, Request};
+use servebench_http::{HttpBackend, Limits, Target, TcpConnect};
+use servebench_report::Calibration;
 use servebench_run::{Finished, Job, Stop, TokioClock, run_on_threads};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
@@ -25,6 +30,8 @@ pub(super) struct Phases<'a> {
     pub(super) prepared: &'a Prepared,
     pub(super) server: &'a Server,
     pub(super) workers: usize,
+    /// This program, to be started once more.
+    pub(super) program: Option<&'a Path>,
 }
 
 /// What was measured, and what was learned around it.
@@ -41,9 +48,13 @@ pub(super) struct Measured {
     pub(super) cache_flushed: bool,
     /// The profiler, on its way to a stop.
     pub(super) profiler: Option<Stopping>,
+    /// What this process used meanwhile.
+    pub(super) used: Used,
+    pub(super) descriptors: Descriptors,
+    pub(super) calibration: Option<Calibration>,
 }
 
-/// Warm-up → flush → profile start → measure → profile stop (under way) → server info.
+/// Warm-up → calibration → flush → profile start → measure → profile stop (under way) → server info.
 ///
 /// Only *measure* is in the duration. Once it is over nothing that fails loses the result.
 pub(super) fn measure(
@@ -55,6 +66,11 @@ pub(super) fn measure(
 ) -> Result<Measured, Failure> {
     let Phases { plan, prepared, server, .. } = phases;
     let warm = phases.warm_up(runtime, stop, io)?;
+    let in_flight_guess = warm.as_ref().and_then(|warm| guess_in_flight(plan, prepared, warm));
+    let job = Job { in_flight_guess, ..prepared.job.clone() };
+    let in_flight = job.expected_in_flight().unwrap_or(0) as u64;
+    let descriptors = Descriptors::secure(in_flight, plan.simulate, io);
+    let calibration = calibrate(phases, &job, warm.as_ref(), runtime, io)?;
     if let Some(timeout) = plan.load.flush {
         runtime.block_on(server.control.flush_cache(timeout)).map_err(|error| {
             Failure::new(Code::Server, error)
@@ -73,10 +89,10 @@ pub(super) fn measure(
             request.output_dir.as_deref().unwrap_or("its default folder")
         ));
     }
-    let in_flight_guess = warm.and_then(|warm| guess_in_flight(plan, prepared, &warm));
-    let job = Job { in_flight_guess, ..prepared.job.clone() };
     let started_at_unix = unix_seconds();
+    let before = Before::now();
     let finished = phases.run(&job, stop, io);
+    let used = before.used();
     let over = now();
     // A profiler with a number of steps stops by itself.
     let open_ended = plan.profile.as_ref().is_some_and(|profile| profile.num_steps.is_none());
@@ -96,6 +112,9 @@ pub(super) fn measure(
         server_info,
         cache_flushed: plan.load.flush.is_some(),
         profiler,
+        used,
+        descriptors,
+        calibration,
     })
 }
 
@@ -134,7 +153,7 @@ impl Phases<'_> {
     }
 
     fn run(&self, job: &Job, stop: &Stop, io: &Io) -> Result<Finished, Failure> {
-        let total = job.requests.len();
+        let total = job.requests.iter().map(Request::turns).sum();
         io.say(format_args!("sending {total} requests to {}", self.server.target.base()));
         let progress = Arc::default();
         let _ticker = ticker(self.plan, io, &progress, total);
@@ -156,15 +175,25 @@ impl Phases<'_> {
         run_on_threads(job, self.workers, make, progress, stop).or_code(Code::Bug)
     }
 
-    fn backend(&self, clock: TokioClock) -> HttpBackend<TokioClock, servebench_http::TcpConnect> {
+    fn backend(&self, clock: TokioClock) -> HttpBackend<TokioClock, TcpConnect> {
+        self.backend_at(&self.server.target, &self.server.connect, clock)
+    }
+
+    /// A backend that differs from the measured one in nothing but its server.
+    pub(super) fn backend_at(
+        &self,
+        target: &Target,
+        connect: &TcpConnect,
+        clock: TokioClock,
+    ) -> HttpBackend<TokioClock, TcpConnect> {
         let protocol = Arc::clone(&self.prepared.protocol);
         let limits = Limits {
             idle: self.plan.sampling.idle_timeout,
             keep_alive: !self.plan.load.cold_connections,
+            reader: self.plan.load.http_reader.into(),
             ..Limits::default()
         };
-        let (connect, target) = (self.server.connect.clone(), &self.server.target);
-        HttpBackend::new(clock, connect, target, protocol, limits)
+        HttpBackend::new(clock, connect.clone(), target, protocol, limits)
     }
 }
 
@@ -173,7 +202,7 @@ const GUESS_LIMIT: f64 = 4096.0;
 
 /// How many requests an open loop will have under way, as far as the warm-up can tell.
 fn guess_in_flight(plan: &Plan, prepared: &Prepared, warm: &Finished) -> Option<usize> {
-    let rate = Some(plan.load.request_rate.get()).filter(|rate| rate.is_finite())?;
+    let rate = Some(prepared.rate(plan)).filter(|rate| rate.is_finite())?;
     let requests = &prepared.job.requests;
     let outputs: f64 = requests.iter().map(|request| f64::from(request.output_len)).sum();
     let latency = warm

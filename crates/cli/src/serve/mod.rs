@@ -1,6 +1,10 @@
 //! Carries a plan out: prepare, ready check, warm-up, measure, report.
 
+mod calibrate;
+mod descriptors;
+mod conversations;
 mod finish;
+mod health;
 mod measure;
 mod profiler;
 mod requests;
@@ -18,9 +22,6 @@ use servebench_tokens::{Hub, HubConfig};
 use server::Server;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Descriptors kept for everything that is no connection of the load.
-const SPARE_DESCRIPTORS: u64 = 64;
 
 /// Runs the benchmark that `plan` describes, prints its table and writes its result line.
 ///
@@ -40,21 +41,27 @@ pub fn serve(plan: &Plan, environment: &Environment, io: &Io) -> Result<Code, Fa
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.or_code(Code::Bug)?;
+    let hub = hub(environment, io);
+    let early = names::EarlyTokenizer::start(plan, &hub, environment);
     let server = runtime.block_on(Server::connect(plan, environment))?;
     runtime.block_on(server.wait_ready(plan, io))?;
-    let hub = hub(environment, io);
     let model = runtime.block_on(names::model(plan, &server.control))?;
-    let tokenizer = names::tokenizer(plan, &model, &server.control, &hub, environment, io);
-    let tokenizer = runtime.block_on(tokenizer)?;
-    let (count, dataset) = (plan.dataset.num_prompts, plan.dataset.name.name());
+    let named = names::tokenizer(plan, &model, &server.control, &hub, environment, io);
+    let tokenizer = early.finish().unwrap_or_else(|| runtime.block_on(named))?;
+    let (count, dataset) = (plan.dataset.requests(), plan.dataset.name.name());
     io.say(format_args!("preparing {count} requests ({dataset})"));
     let prepared = prepare(plan, &model, &tokenizer, &hub, io)?;
 
     let in_flight = prepared.job.expected_in_flight();
-    raise_descriptor_limit(in_flight.unwrap_or(0) as u64, io);
-    let workers = plan.load.workers.unwrap_or_else(|| workers_for(plan, in_flight));
+    let workers = plan.load.workers.unwrap_or_else(|| workers_for(prepared.rate(plan), in_flight));
     let measured = measure::measure(
-        &measure::Phases { plan, prepared: &prepared, server: &server, workers },
+        &measure::Phases {
+            plan,
+            prepared: &prepared,
+            server: &server,
+            workers,
+            program: environment.program.as_deref(),
+        },
         &runtime,
         &stop,
         &interrupts,
@@ -78,23 +85,10 @@ fn hub(environment: &Environment, io: &Io) -> Hub {
 }
 
 /// One thread serves some hundreds of streams; more threads than cores serve nobody.
-fn workers_for(plan: &Plan, in_flight: Option<usize>) -> usize {
-    let rate = plan.load.request_rate.get();
+fn workers_for(rate: f64, in_flight: Option<usize>) -> usize {
     let load = in_flight.unwrap_or(if rate.is_finite() { rate as usize } else { usize::MAX });
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     load.div_ceil(512).clamp(1, cores)
-}
-
-fn raise_descriptor_limit(in_flight: u64, io: &Io) {
-    let needed = in_flight + SPARE_DESCRIPTORS;
-    match rlimit::increase_nofile_limit(needed.max(65_535)) {
-        Ok(limit) if limit < needed => io.say(format_args!(
-            "warning: {in_flight} requests at once need {needed} file descriptors, the limit is \
-             {limit}: some will fail; raise it with `ulimit -Hn` or cap --max-concurrency"
-        )),
-        Ok(_) => {}
-        Err(error) => io.say(format_args!("warning: cannot raise the descriptor limit: {error}")),
-    }
 }
 
 /// Progress of a phase as the plan wants it shown.

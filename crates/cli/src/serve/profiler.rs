@@ -1,10 +1,10 @@
 //! The server's profiler around a run.
 
 use crate::exit::OrCode;
+use crate::profiler::absolute_folder;
 use crate::{Code, Failure, ProfilePlan};
 use servebench_control::{Control, ProfileRequest};
 use servebench_http::TcpConnect;
-use std::path::{Component, PathBuf};
 use std::sync::mpsc::{self, Receiver};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -17,24 +17,11 @@ pub(super) fn request(profile: &ProfilePlan, now: f64) -> ProfileRequest {
         profile_by_stage: profile.by_stage,
         profile_stages: (!profile.stages.is_empty()).then(|| profile.stages.clone()),
         // With a fraction always, as the Python tool writes it.
-        output_dir: Some(format!("{}/{now:?}", absolute(&profile.output_dir))),
+        output_dir: Some(format!("{}/{now:?}", absolute_folder(&profile.output_dir))),
         profile_prefix: profile.prefix.clone(),
         start_step: profile.start_step,
+        ..ProfileRequest::default()
     }
-}
-
-/// The folder as the Python tool would name it: absolute, from this machine's point of view, and
-/// without `..`, which a server on another machine could take elsewhere.
-fn absolute(folder: &str) -> String {
-    let mut plain = PathBuf::new();
-    for part in std::path::absolute(folder).unwrap_or_else(|_| folder.into()).components() {
-        if part == Component::ParentDir {
-            plain.pop();
-        } else {
-            plain.push(part);
-        }
-    }
-    plain.to_string_lossy().trim_end_matches('/').to_owned()
 }
 
 /// A profiler that is being stopped. That takes as long as its server writes traces; a result does

@@ -41,6 +41,7 @@ impl Server {
             let error = anyhow::Error::new(error).context(format!("cannot find {base}"));
             Failure::new(Code::Server, error).hint("check --base-url, or --host and --port")
         })?;
+        let connect = connect.with_stamps(plan.load.receive_stamps.into());
 
         let mut target = Target::new(base);
         let key = environment.authorization();

@@ -12,10 +12,13 @@
 //! assert_eq!(draws.python.choices_index(100, 3), [63, 2, 27]);
 //! ```
 
+mod gamma;
 mod numpy;
+mod pcg;
 mod python;
 
 pub use numpy::NumpyLegacy;
+pub use pcg::NumpyGenerator;
 pub use python::PythonRandom;
 
 use rand_mt::Mt;

@@ -8,12 +8,14 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Debug, PartialEq)]
 pub struct NumpyLegacy {
     words: Mt,
+    /// The second value of the last pair of normal ones.
+    pub(super) normal: Option<f64>,
 }
 
 impl NumpyLegacy {
     /// As `numpy.random.seed(seed)` leaves it.
     pub fn new(seed: u32) -> Self {
-        Self { words: Mt::new(seed) }
+        Self { words: Mt::new(seed), normal: None }
     }
 
     /// The next 32-bit word.

@@ -75,7 +75,7 @@ pub(super) fn add_upstream(t: &mut Table) {
         &["object", "null"],
         "tokens",
         "Where they were found; `null` where the server did not tell.",
-        |row, out| put(out, &row.request.record.reply.cached_details),
+        |row, out| put(out, &row.request.record.reply.rare().cached_details),
     );
     t.only(Presence::CacheDetails);
 }
@@ -111,6 +111,32 @@ pub(super) fn add_own(t: &mut Table) {
     t.each("start_times", &["number"], "s", "Dispatch, since the start of the run.", |row, out| {
         put(out, &row.request.record.dispatched.as_secs_f64());
     });
+    t.each(
+        "read_lags",
+        SECONDS,
+        "s",
+        "Mean time that received bytes waited for the client; `null` with `user` stamps.",
+        |row, out| {
+            let lag = row.request.record.reply.read_lag;
+            put(out, &lag.map(|lag| lag.mean().as_secs_f64()));
+        },
+    );
+    t.each(
+        "exact_ttfts",
+        &["boolean", "null"],
+        "",
+        "Whether TTFT is exact: known to within 0.1 ms. `null` with `user` stamps, and without a \
+         token.",
+        |row, out| put(out, &row.request.ttft_is_exact()),
+    );
+    t.each(
+        "exact_itl_shares",
+        &["number", "null"],
+        "",
+        "Share of the inter-token latencies that are exact: known to within 0.1 ms. `null` with \
+         `user` stamps, and without any.",
+        |row, out| put(out, &row.request.exact_itl_share(row.rule)),
+    );
     t.each(
         "finish_reasons",
         &["string", "null"],

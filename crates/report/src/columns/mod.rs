@@ -1,7 +1,9 @@
 //! The keys of the result line: one table that drives writing, schema and documentation.
 
 mod details;
+mod health;
 mod own;
+mod reception;
 mod statistics;
 mod upstream;
 

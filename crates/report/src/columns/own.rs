@@ -1,11 +1,11 @@
 //! Our own keys, and the twins of those that the Python tool computes otherwise.
 
 use super::statistics::{
-    ALL, CONNECT, FAMILIES, FROM_INTENDED, FURTHER, INTENDED, LATE, LATENESS, QUEUE_WAIT,
+    ALL, CONNECT, FAMILIES, FROM_INTENDED, FURTHER, INTENDED, LATE, LATENESS, QUEUE_WAIT, TLS,
     TOKEN_ITL, TURNAROUND, TWINS, UPSTREAM, WAIT,
 };
 use super::upstream::shares;
-use super::{Presence, Table};
+use super::{Presence, Table, health, reception};
 use serde_json::{Value, json};
 
 /// Version of the result line's schema: raised when a key of ours changes its meaning or goes away.
@@ -13,6 +13,7 @@ pub const SCHEMA_VERSION: u64 = 1;
 
 pub(super) fn add(table: &mut Table) {
     about(table);
+    health::add(table);
     outcome(table);
     for family in &FAMILIES {
         table.family("", family, FURTHER);
@@ -25,6 +26,8 @@ pub(super) fn add(table: &mut Table) {
     table.delay(&TURNAROUND, LATE);
     table.delay(&QUEUE_WAIT, WAIT);
     table.delay(&CONNECT, WAIT);
+    table.delay(&TLS, WAIT);
+    reception::add(table);
     twins(table);
 }
 

@@ -31,10 +31,12 @@ pub(super) const UPSTREAM: &[Statistic] = &[MEAN, MEDIAN, STD, P90, P95, P99];
 pub(super) const FURTHER: &[Statistic] = &[P50, P99_9, MAX];
 /// All of them.
 pub(super) const ALL: &[Statistic] = &[MEAN, MEDIAN, STD, P90, P95, P99, P50, P99_9, MAX];
-/// For latencies from the intended time.
+/// For latencies from the intended time, and for bounds.
 pub(super) const INTENDED: &[Statistic] = &[MEAN, P50, P99];
 /// For the client's own delays.
 pub(super) const LATE: &[Statistic] = &[P50, P99, MAX];
+/// For means over the reads of a request.
+pub(super) const READ_LAGS: &[Statistic] = &[P50, P99];
 /// For waits and connects.
 pub(super) const WAIT: &[Statistic] = &[MEAN, P50, P99, MAX];
 
@@ -104,6 +106,58 @@ pub(super) const CONNECT: Family = Named {
     of: |r| r.aggregates.connect,
 };
 
+pub(super) const TLS: Family = Named {
+    key: "tls",
+    doc: "part of the connects that the TLS handshake took",
+    of: |r| r.aggregates.tls,
+};
+
+pub(super) const READ_LAG: Family = Named {
+    key: "read_lag",
+    doc: "time that received bytes waited for the client, each request's mean over its reads",
+    of: |r| Some(r.aggregates.reception.as_ref()?.read_lag),
+};
+
+/// What TTFT, ITL and E2E latency may truly be, at least and at most.
+pub(super) const BOUNDED: [(Family, Family); 3] = [
+    (
+        Named {
+            key: "ttft",
+            doc: "time to first token, if every token came as early as its bounds allow",
+            of: |r| Some(r.aggregates.reception.as_ref()?.ttft?.low),
+        },
+        Named {
+            key: "ttft",
+            doc: "time to first token, if every token came as late as its bounds allow",
+            of: |r| Some(r.aggregates.reception.as_ref()?.ttft?.high),
+        },
+    ),
+    (
+        Named {
+            key: "itl",
+            doc: "inter-token latency, if every gap was as short as its bounds allow",
+            of: |r| Some(r.aggregates.reception.as_ref()?.itl?.low),
+        },
+        Named {
+            key: "itl",
+            doc: "inter-token latency, if every gap was as long as its bounds allow",
+            of: |r| Some(r.aggregates.reception.as_ref()?.itl?.high),
+        },
+    ),
+    (
+        Named {
+            key: "e2e",
+            doc: "end-to-end latency, if every last token came as early as its bounds allow",
+            of: |r| Some(r.aggregates.reception.as_ref()?.e2e?.low),
+        },
+        Named {
+            key: "e2e",
+            doc: "end-to-end latency, if every last token came as late as its bounds allow",
+            of: |r| Some(r.aggregates.reception.as_ref()?.e2e?.high),
+        },
+    ),
+];
+
 /// The families the Python tool computes otherwise.
 pub(super) const TWINS: [Family; 2] = [
     Named {
@@ -128,6 +182,14 @@ impl Table {
                 family,
                 statistic,
             );
+        }
+    }
+
+    /// Keys like `p99_itl_low_ms`.
+    pub(super) fn bound(&mut self, family: &Family, end: &str, statistics: &[Statistic]) {
+        for statistic in statistics {
+            let key = format!("{}_{}_{end}_ms", statistic.key, family.key);
+            self.statistic(key, family, statistic);
         }
     }
 

@@ -40,7 +40,8 @@ pub(crate) fn broken(id: u64) -> Record {
 pub(crate) fn cached(mut record: Record, device: u64, storage: Option<u64>) -> Record {
     record.reply.cached_tokens = Some(device + storage.unwrap_or(0));
     let storage_backend = storage.map(|_| "X".to_owned());
-    record.reply.cached_details = Some(CachedDetails { device, host: 0, storage, storage_backend });
+    let details = CachedDetails { device, host: 0, storage, storage_backend };
+    record.reply.rare_mut().cached_details = Some(details);
     record
 }
 

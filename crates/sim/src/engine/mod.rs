@@ -16,7 +16,7 @@ mod timeline;
 
 pub use cost::{CostModel, Speculative};
 pub use scheduler::{Advance, Engine, EngineTotals, Job, JobId, StepReport, TooLarge};
-pub use timeline::{Progress, Timeline};
+pub use timeline::{Progress, StepSpan, Timeline};
 
 /// Hashes of a prompt's full blocks, each chained to the one before it, as the prefix cache wants
 /// them. `bytes_per_block` of 0 makes none.

@@ -33,12 +33,32 @@ pub struct Timeline {
     /// The step being done, with its end.
     current: Option<(u64, StepReport)>,
     jobs: HashMap<JobId, Progress>,
+    /// The steps done since [`Timeline::record`].
+    recorded: Option<Vec<StepSpan>>,
 }
+
+/// A step that was recorded, in nanoseconds on the time axis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StepSpan {
+    /// When it began.
+    pub begin: u64,
+    /// When it ended.
+    pub end: u64,
+    /// Jobs that it advanced.
+    pub batch: u32,
+    /// Prompt tokens computed.
+    pub prefill_tokens: u64,
+    /// Positions decoded.
+    pub decode_tokens: u64,
+}
+
+/// Most steps that are recorded; later ones are left out.
+const RECORDED: usize = 100_000;
 
 impl Timeline {
     /// An idle engine.
     pub fn new(cost: CostModel) -> Self {
-        Self { engine: Engine::new(cost), current: None, jobs: HashMap::new() }
+        Self { engine: Engine::new(cost), current: None, jobs: HashMap::new(), recorded: None }
     }
 
     /// The engine, as it will be when the current step ends.
@@ -71,6 +91,16 @@ impl Timeline {
     /// Does all steps that end by `now`.
     pub fn advance(&mut self, now: u64) {
         while let Some((end, report)) = self.current.take_if(|(end, _)| *end <= now) {
+            if let Some(spans) = self.recorded.as_mut().filter(|spans| spans.len() < RECORDED) {
+                let took = u64::try_from(report.took.as_nanos()).unwrap_or(u64::MAX);
+                spans.push(StepSpan {
+                    begin: end.saturating_sub(took),
+                    end,
+                    batch: u32::try_from(report.advanced.len()).unwrap_or(u32::MAX),
+                    prefill_tokens: report.prefill_tokens,
+                    decode_tokens: report.decode_tokens,
+                });
+            }
             for advance in report.advanced {
                 if let Some(progress) = self.jobs.get_mut(&advance.job) {
                     progress.generated += advance.tokens;
@@ -97,6 +127,16 @@ impl Timeline {
         if self.jobs.remove(&id).is_some_and(|progress| !progress.finished) {
             self.engine.abort(id);
         }
+    }
+
+    /// Records the steps that end from now on.
+    pub fn record(&mut self) {
+        self.recorded = Some(Vec::new());
+    }
+
+    /// Ends the recording and returns it.
+    pub fn recorded(&mut self) -> Vec<StepSpan> {
+        self.recorded.take().unwrap_or_default()
     }
 
     /// Empties the prefix cache of what no running job uses.

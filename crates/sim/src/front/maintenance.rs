@@ -3,7 +3,6 @@
 use super::{Call, SimBody, reply};
 use crate::profile::StartRequest;
 use crate::state::State;
-use crate::sync::lock;
 use crate::wire::ApiError;
 use http::Response;
 use std::sync::atomic::Ordering::AcqRel;
@@ -72,12 +71,11 @@ pub(super) fn reset_prefix_cache(call: &Call<'_>) -> Response<SimBody> {
 }
 
 pub(super) fn start_profile(call: &Call<'_>) -> Result<Response<SimBody>, ApiError> {
-    let request = StartRequest::parse(&call.body)?;
-    lock(&call.state.profile).start(call.state.steps(), request)?;
+    call.state.start_profile(StartRequest::parse(&call.body)?)?;
     Ok(reply::text(200, "Start profiling.\n"))
 }
 
 pub(super) fn stop_profile(call: &Call<'_>) -> Result<Response<SimBody>, ApiError> {
-    lock(&call.state.profile).stop(call.state.steps())?;
+    call.state.stop_profile()?;
     Ok(reply::text(200, "Stop profiling. This will take some time.\n"))
 }

@@ -1,7 +1,7 @@
 //! Everything that is not generation.
 
 use crate::client::{Client, ms, now, post};
-use serde_json::json;
+use serde_json::{Value, json};
 use servebench_sim::{CostModel, Sim, SimConfig, Timing};
 
 fn canned(ttft: u64) -> Sim {
@@ -101,6 +101,59 @@ async fn a_profile_of_some_steps_stops_by_itself() {
     assert_eq!((&stats["profiling"], &stats["steps"]), (&json!(false), &json!(8)));
     assert_eq!(client.post("/stop_profile", "").await.status, 500);
     assert_eq!(client.post("/start_profile", "").await.status, 200);
+}
+
+/// The names of the steps in a trace file.
+fn steps_in(path: &std::path::Path) -> Vec<String> {
+    let file =
+        std::fs::File::open(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    let trace: Value =
+        serde_json::from_reader(flate2::read::GzDecoder::new(file)).expect("a trace is JSON");
+    let events = trace["traceEvents"].as_array().expect("events");
+    let spans = events.iter().filter(|event| event["ph"] == "X");
+    let name = |span: &Value| span["name"].as_str().expect("a name").to_owned();
+    spans.inspect(|span| assert!(span["dur"].as_f64() > Some(0.0), "{span}")).map(name).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_profile_leaves_a_trace_of_its_steps_where_that_is_wanted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let timing = Timing::Engine(CostModel::tiny());
+    let sim = Sim::new(SimConfig { timing, profile_traces: true, ..SimConfig::default() });
+    let mut client = Client::new(&sim).await;
+    let generate = r#"{"text": "abc", "sampling_params": {"max_new_tokens": 8}}"#;
+    let below = |name: &str| folder.path().join(name);
+
+    let start = json!({"output_dir": below("a"), "profile_id": "7", "num_steps": 3});
+    assert_eq!(client.post("/start_profile", &start.to_string()).await.status, 200);
+    client.post("/generate", generate).await;
+    let steps = steps_in(&below("a/7-TP-0.trace.json.gz"));
+    assert_eq!(steps, ["step[EXTEND bs=1 toks=3]", "step[DECODE bs=1]", "step[DECODE bs=1]"]);
+
+    let start = json!({"output_dir": below("b"), "profile_id": "8", "num_steps": 2,
+        "profile_by_stage": true, "profile_prefix": "p"});
+    assert_eq!(client.post("/start_profile", &start.to_string()).await.status, 200);
+    client.post("/generate", generate).await;
+    assert_eq!(steps_in(&below("b/p-8-TP-0-EXTEND.trace.json.gz")).len(), 1);
+    assert_eq!(steps_in(&below("b/p-8-TP-0-DECODE.trace.json.gz")).len(), 2);
+
+    let start = json!({"output_dir": below("c"), "profile_id": "9", "merge_profiles": true});
+    assert_eq!(client.post("/start_profile", &start.to_string()).await.status, 200);
+    client.post("/generate", generate).await;
+    assert!(!below("c").exists(), "it is still running");
+    assert_eq!(client.post("/stop_profile", "{}").await.status, 200);
+    for name in ["c/9-TP-0.trace.json.gz", "c/merged-9.trace.json.gz"] {
+        assert_eq!(steps_in(&below(name)).len(), 8);
+    }
+
+    // The network cannot make a server write that was not told to.
+    let sim = Sim::new(SimConfig::default());
+    let mut client = Client::new(&sim).await;
+    assert_eq!(client.post("/sim/config", r#"{"profile_traces": true}"#).await.status, 400);
+    let start = json!({"output_dir": below("d")});
+    assert_eq!(client.post("/start_profile", &start.to_string()).await.status, 200);
+    assert_eq!(client.post("/stop_profile", "{}").await.status, 200);
+    assert!(!below("d").exists());
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 //! Files of the Hugging Face hub, through the cache that the Python libraries use too.
 
 mod config;
+mod web;
 
 pub use config::HubConfig;
 

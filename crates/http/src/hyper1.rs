@@ -1,18 +1,20 @@
-//! One HTTP/1.1 connection, driven by the request that uses it.
+//! One HTTP/1.1 connection that hyper reads, driven by the request that uses it.
 //!
 //! hyper splits a connection into a handle and a driver, and expects the driver to be spawned. Here
 //! the request polls both: no task switch between a read and its decoding, and a frame is taken
 //! before the driver reads on, so that the meter's stamp is the stamp of that frame.
 
-use crate::connect::Connect;
-use crate::meter::{Meter, Metered};
+use crate::connect::Stream;
+use crate::meter::Meter;
+use crate::wire::{Ended, Head, Visit, broken_by, truncated};
 use bytes::Bytes;
-use http::{Request, Response};
+use http::header::{CONTENT_ENCODING, LOCATION};
+use http::{HeaderName, Request, Response};
 use http_body_util::Full;
 use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
-use servebench_core::{Clock, Failure, FailureKind};
+use servebench_core::{Failure, FailureKind, Progress};
 use std::error::Error;
 use std::future::{Future, poll_fn};
 use std::io;
@@ -28,24 +30,24 @@ pub(crate) struct Connection {
     /// `None` once the connection is over.
     driver: Option<Pin<Box<dyn Future<Output = hyper::Result<()>>>>>,
     pub(crate) meter: Rc<Meter>,
-    /// True once it has carried a whole exchange.
-    pub(crate) proven: bool,
+    /// A body that has not ended.
+    body: Option<Incoming>,
 }
 
 impl Connection {
-    pub(crate) async fn open<K: Connect, C: Clock + Unpin>(
-        connect: &K,
-        clock: &C,
-    ) -> io::Result<Self> {
-        let stream = connect.connect().await?;
-        let meter = Rc::new(Meter::default());
-        let io = TokioIo::new(Metered::new(stream, clock.clone(), Rc::clone(&meter)));
+    pub(crate) async fn new(stream: Box<dyn Stream>, meter: Rc<Meter>) -> io::Result<Self> {
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(READ_BUFFER)
-            .handshake(io)
+            .handshake(TokioIo::new(stream))
             .await
             .map_err(io::Error::other)?;
-        Ok(Self { sender, driver: Some(Box::pin(driver)), meter, proven: false })
+        let mut this = Self { sender, driver: Some(Box::pin(driver)), meter, body: None };
+        poll_fn(|cx| {
+            this.drive(cx);
+            Poll::Ready(())
+        })
+        .await;
+        Ok(this)
     }
 
     fn drive(&mut self, cx: &mut Context<'_>) {
@@ -63,11 +65,47 @@ impl Connection {
         self.driver.is_some() && self.sender.is_ready()
     }
 
-    /// Sends a request and waits for the response head.
-    pub(crate) async fn send(
+    /// Sends a request, and shows the response to `visit`.
+    pub(crate) async fn exchange(
         &mut self,
         request: Request<Full<Bytes>>,
-    ) -> hyper::Result<Response<Incoming>> {
+        visit: &mut dyn Visit,
+    ) -> Ended {
+        let response = match self.send(request).await {
+            Ok(response) => response,
+            Err(error) if !self.meter.has_read() => return Ended::NoAnswer(self.failure(&error)),
+            Err(error) => return Ended::Broken(self.failure(&error)),
+        };
+        let text = |name: HeaderName| {
+            let value = response.headers().get(name)?;
+            Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
+        };
+        let head = Head {
+            status: response.status().as_u16(),
+            location: text(LOCATION),
+            encoding: text(CONTENT_ENCODING),
+        };
+        self.body = Some(response.into_body());
+        if visit.head(&head) == Progress::Done {
+            return Ended::Early;
+        }
+        loop {
+            match poll_fn(|cx| self.poll_frame(cx)).await {
+                Some(Ok(frame)) => {
+                    if let Some(data) = frame.data_ref().filter(|data| !data.is_empty())
+                        && visit.data(data) == Progress::Done
+                    {
+                        return Ended::Early;
+                    }
+                }
+                Some(Err(error)) => return Ended::Broken(self.failure(&error)),
+                None => return Ended::Complete,
+            }
+        }
+    }
+
+    /// Sends a request and waits for the response head.
+    async fn send(&mut self, request: Request<Full<Bytes>>) -> hyper::Result<Response<Incoming>> {
         poll_fn(|cx| {
             self.drive(cx);
             self.sender.poll_ready(cx)
@@ -86,20 +124,21 @@ impl Connection {
         .await
     }
 
-    /// The next frame of `body`; `None` at its end.
-    pub(crate) fn poll_frame(
-        &mut self,
-        cx: &mut Context<'_>,
-        body: &mut Incoming,
-    ) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
+    /// The next frame of the body; `None` at its end.
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Frame<Bytes>>>> {
         self.drive(cx);
-        Pin::new(body).poll_frame(cx)
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let frame = ready!(Pin::new(body).poll_frame(cx));
+        if frame.is_none() {
+            self.body = None;
+        }
+        Poll::Ready(frame)
     }
 
-    /// Reads `body` to its end, dropping what comes; ready with whether it ended properly.
-    pub(crate) fn poll_drain(&mut self, cx: &mut Context<'_>, body: &mut Incoming) -> Poll<bool> {
+    /// Reads the rest of a response, dropping what comes; ready with whether it ended properly.
+    pub(crate) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
         loop {
-            match ready!(self.poll_frame(cx, body)) {
+            match ready!(self.poll_frame(cx)) {
                 Some(Ok(_)) => {}
                 Some(Err(_)) => return Poll::Ready(false),
                 None => return Poll::Ready(true),
@@ -108,18 +147,9 @@ impl Connection {
     }
 
     /// What a hyper error means, with the socket's own words where there are some.
-    pub(crate) fn failure(&self, error: &hyper::Error) -> Failure {
+    fn failure(&self, error: &hyper::Error) -> Failure {
         if let Some(kind) = self.meter.error() {
-            return match kind {
-                io::ErrorKind::ConnectionReset
-                | io::ErrorKind::ConnectionAborted
-                | io::ErrorKind::BrokenPipe => Failure::new(
-                    FailureKind::Reset,
-                    format!("connection reset by the server ({kind})"),
-                ),
-                io::ErrorKind::UnexpectedEof => truncated(),
-                kind => Failure::new(FailureKind::Reset, format!("connection broke: {kind}")),
-            };
+            return broken_by(kind);
         }
         let mut cause: Option<&(dyn Error + 'static)> = Some(error);
         let mut words = Vec::new();
@@ -137,11 +167,4 @@ impl Connection {
         }
         Failure::new(FailureKind::Protocol, words.join(": "))
     }
-}
-
-fn truncated() -> Failure {
-    Failure::new(
-        FailureKind::Truncated,
-        "truncated: the connection was closed before the reply was complete",
-    )
 }
