@@ -9,11 +9,13 @@
     reason = "a developer's program: it prints, waits, reads the environment and the wall clock"
 )]
 
+mod busy;
 mod ceiling;
 mod ci;
 mod generate;
 mod live;
 mod package;
+mod rig;
 mod server;
 mod shell;
 mod smoke;
@@ -41,8 +43,8 @@ enum Command {
     Gen(generate::Arguments),
     /// Make the golden files anew with the Python tools' own generators
     Golden(tools::Golden),
-    /// Run the benches, or compare the client with its peers (`bench ceiling`)
-    Bench(tools::Bench),
+    /// Run the benches, or compare the client with its peers (`bench ceiling`, `bench busy`)
+    Bench(Box<tools::Bench>),
     /// Measure a real server on CPU with the release build
     Live(live::Arguments),
     /// Run one fuzz target for a while (needs cargo-fuzz and a nightly toolchain)

@@ -17,8 +17,12 @@ pub(crate) struct Server {
 impl Server {
     /// Starts `command`, which must serve on `port` of the loopback interface.
     pub(crate) fn start(command: &mut Command, port: u16) -> Result<Self> {
+        Self::start_leader(command.process_group(0), port)
+    }
+
+    /// The same, for a command that leads a process group of its own as soon as it runs.
+    pub(crate) fn start_leader(command: &mut Command, port: u16) -> Result<Self> {
         let child = command
-            .process_group(0)
             .stdin(Stdio::null())
             .spawn()
             .with_context(|| format!("cannot start {}", command.get_program().display()))?;

@@ -1,6 +1,6 @@
 //! Commands that start one other tool: golden files, benches, fuzzing.
 
-use crate::{ceiling, shell, smoke};
+use crate::{busy, ceiling, shell, smoke};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs;
@@ -69,7 +69,7 @@ fn forget_the_passing(value: &mut Value) {
     }
 }
 
-/// Run the benches, or compare the client with its peers.
+/// Run the benches, or compare the client with its peers, at leisure and kept from reading.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Bench {
     #[command(subcommand)]
@@ -82,12 +82,16 @@ pub(crate) struct Bench {
 enum BenchCommand {
     /// Client against client on one core each, with the server on another
     Ceiling(ceiling::Arguments),
+    /// What a client says that is kept from reading in time, with kernel stamps and without
+    Busy(busy::Arguments),
 }
 
-/// Runs the divan benches, or the ceiling comparison.
+/// Runs the divan benches, or a comparison.
 pub(crate) fn bench(arguments: &Bench) -> Result<()> {
-    if let Some(BenchCommand::Ceiling(ceiling)) = &arguments.what {
-        return ceiling::run(ceiling);
+    match &arguments.what {
+        Some(BenchCommand::Ceiling(ceiling)) => return ceiling::run(ceiling),
+        Some(BenchCommand::Busy(busy)) => return busy::run(busy),
+        None => {}
     }
     let mut cargo = shell::cargo(["bench", "-p", "servebench-benches"]);
     if let Some(filter) = &arguments.filter {

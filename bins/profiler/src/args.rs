@@ -9,7 +9,7 @@ use servebench_cli::profiler::{FlushArgs, LengthArgs, ServersArgs, WhatArgs};
 /// what it does: 5 forward steps of CPU and GPU. Unlike it, it waits for the traces where their
 /// folder can be seen from here, lists them, and stops the profiler on every way out, Ctrl-C too.
 ///
-/// A server profiles only while it has work: keep requests coming, or profile one request with
+/// A server counts steps only while it has work: start the load first, or profile one request with
 /// `send-one --profile`.
 ///
 /// The first word may be a command of its own, each with a --help:

@@ -45,6 +45,7 @@
 #[cfg(test)]
 mod agreement;
 mod asked;
+pub mod batch;
 mod body;
 mod cached;
 mod choices;

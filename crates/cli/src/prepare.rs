@@ -10,7 +10,7 @@ use servebench_backends::GenerateOptions;
 use servebench_core::random::{Draws, PythonRandom};
 use servebench_core::{Prompt, Protocol, Request, Sample, Stamp};
 use servebench_datasets::{load, measure_drift};
-use servebench_run::Job;
+use servebench_run::{Encoder, Job};
 use servebench_tokens::{Hub, Tokenizer};
 use sha2::{Digest, Sha256};
 use std::collections::hash_map::RandomState;
@@ -22,6 +22,8 @@ use std::sync::Arc;
 const WARMUP_OUTPUT: u32 = 32;
 /// Most prompt text that is encoded again to see whether prompts have the length asked for.
 const DRIFT_BYTES: usize = 256 * 1024;
+/// Most bytes of bodies that are held at once: all of an ordinary run's.
+const BODIES: usize = 256 << 20;
 /// Set apart from the seed of the measured prompts.
 const WARMUP_SEED: u32 = 0x5eed_cafe;
 /// Header that SGLang's router reads.
@@ -36,7 +38,7 @@ pub(crate) struct Prepared {
     pub(crate) warmup_prompts: &'static str,
     pub(crate) protocol: Arc<dyn Protocol>,
     /// What the requests were made of.
-    pub(crate) samples: Vec<Sample>,
+    pub(crate) samples: Arc<[Sample]>,
     /// SHA-256 over schedule and payloads.
     pub(crate) sha256: String,
 }
@@ -67,7 +69,7 @@ pub(crate) fn prepare(
     for warning in &loaded.warnings {
         io.say(format_args!("warning: {warning}"));
     }
-    let samples = loaded.samples;
+    let samples: Arc<[Sample]> = loaded.samples.into();
     if plan.dataset.name.is_random() {
         let drift = measure_drift(&samples, tokenizer, DRIFT_BYTES).or_code(Code::Data)?;
         if !drift.is_none() {
@@ -76,18 +78,10 @@ pub(crate) fn prepare(
     }
     let protocol = plan.backend.protocol(generate_options(plan, names));
     let run = run_name();
-    let (requests, schedule) = encode(plan, protocol.as_ref(), &samples, &run, &mut draws);
-    let sha256 = plan_hash(protocol.path(), &requests, &schedule);
-
+    let workload = Workload { plan, protocol: &protocol, samples: &samples, run: &run };
+    let (job, sha256) = workload.encode(&mut draws, BODIES);
     let (warmup, warmup_prompts) = warm_up(plan, protocol.as_ref(), &samples, &run, tokenizer)?;
     let max_concurrency = plan.load.max_concurrency;
-    let job = Job {
-        requests: requests.into(),
-        schedule: schedule.into(),
-        max_concurrency,
-        keep_pieces: keeps_pieces(plan),
-        in_flight_guess: None,
-    };
     let warmup = Job { max_concurrency, ..Job::burst(warmup) };
     Ok(Prepared { job, warmup, warmup_prompts, protocol, samples, sha256 })
 }
@@ -117,33 +111,75 @@ fn generate_options(plan: &Plan, names: &Names) -> GenerateOptions {
     }
 }
 
-/// Bodies and due times, with the draws in the order in which the Python tool makes them: adapter,
-/// then gap, request by request.
-fn encode(
-    plan: &Plan,
-    protocol: &dyn Protocol,
-    samples: &[Sample],
-    run: &str,
-    draws: &mut Draws,
-) -> (Vec<Request>, Vec<Stamp>) {
-    let gaps = PoissonGaps::new(plan.load.request_rate);
-    let mut timeline = Timeline::default();
-    let mut adapters = Adapters::new(&plan.load);
-    let (mut requests, mut schedule) = (Vec::new(), Vec::new());
-    let mut id = 0;
-    for sample in samples {
-        let adapter = adapters.next(draws);
-        let request = request(id, protocol, sample, adapter, run);
-        id += request.turns();
-        requests.push(request);
-        if plan.load.use_trace_timestamps {
-            schedule.push(sample.timestamp.unwrap_or_default());
-        } else {
-            schedule.push(timeline.now());
-            timeline.advance(gaps.next_gap(&mut draws.numpy));
+/// What requests are made of.
+struct Workload<'a> {
+    plan: &'a Plan,
+    protocol: &'a Arc<dyn Protocol>,
+    samples: &'a Arc<[Sample]>,
+    run: &'a str,
+}
+
+impl Workload<'_> {
+    /// Bodies and due times, with the draws in the order in which the Python tool makes them: adapter,
+    /// then gap, request by request; and their hash.
+    ///
+    /// Bodies are kept as long as there are not more than `most` bytes of them. Else they are encoded
+    /// here for the hash, and once more by the run.
+    fn encode(&self, draws: &mut Draws, most: usize) -> (Job, String) {
+        let Self { plan, protocol, samples, run } = self;
+        let gaps = PoissonGaps::new(plan.load.request_rate);
+        let mut timeline = Timeline::default();
+        let mut chooser = Adapters::new(&plan.load);
+        let mut hash = PlanHash::new(protocol.path());
+        let mut requests: Vec<Request> = Vec::new();
+        let (mut schedule, mut adapters) = (Vec::new(), Vec::new());
+        let (mut id, mut bytes) = (0, 0);
+        for sample in samples.iter() {
+            let adapter = chooser.next(draws);
+            let mut request = request(id, protocol.as_ref(), sample, adapter, run);
+            id += request.turns();
+            let due = if plan.load.use_trace_timestamps {
+                sample.timestamp.unwrap_or_default()
+            } else {
+                let due = timeline.now();
+                timeline.advance(gaps.next_gap(&mut draws.numpy));
+                due
+            };
+            hash.add(&request, due);
+            let fitted = bytes <= most;
+            bytes += request.body.len();
+            if bytes > most {
+                drop(std::mem::take(&mut request.body));
+                if fitted {
+                    for request in &mut requests {
+                        drop(std::mem::take(&mut request.body));
+                    }
+                }
+            }
+            requests.push(request);
+            schedule.push(due);
+            adapters.push(adapter);
         }
+        let job = Job {
+            requests: requests.into(),
+            encoder: (bytes > most).then(|| self.encoder(&adapters, most)),
+            schedule: schedule.into(),
+            max_concurrency: plan.load.max_concurrency,
+            keep_pieces: keeps_pieces(plan),
+            in_flight_guess: None,
+        };
+        (job, hash.finish())
     }
-    (requests, schedule)
+
+    /// Encodes the same bodies again, each with its adapter.
+    fn encoder(&self, adapters: &[Option<&str>], most: usize) -> Encoder {
+        let adapters: Vec<Option<Arc<str>>> =
+            adapters.iter().map(|adapter| adapter.map(Arc::from)).collect();
+        let (protocol, samples) = (Arc::clone(self.protocol), Arc::clone(self.samples));
+        Encoder::new(most, move |index| {
+            protocol.encode(&samples[index], adapters[index].as_deref())
+        })
+    }
 }
 
 fn request(
@@ -250,23 +286,69 @@ fn warm_up(
 }
 
 /// SHA-256 over the endpoint and, for each request, due time and body: equal hash, equal workload.
-fn plan_hash(path: &str, requests: &[Request], schedule: &[Stamp]) -> String {
-    let mut hash = Sha256::new();
-    let mut field = |bytes: &[u8]| {
-        hash.update((bytes.len() as u64).to_le_bytes());
-        hash.update(bytes);
-    };
-    field(path.as_bytes());
-    for (request, due) in requests.iter().zip(schedule) {
-        field(&due.0.to_le_bytes());
-        field(&request.body);
+struct PlanHash(Sha256);
+
+impl PlanHash {
+    fn new(path: &str) -> Self {
+        let mut this = Self(Sha256::new());
+        this.field(path.as_bytes());
+        this
+    }
+
+    fn add(&mut self, request: &Request, due: Stamp) {
+        self.field(&due.0.to_le_bytes());
+        self.field(&request.body);
         let later =
             request.conversation.iter().flat_map(|conversation| conversation.turns.iter().skip(1));
-        later.for_each(|messages| field(messages));
+        later.for_each(|messages| self.field(messages));
     }
-    hash.finalize().iter().fold(String::new(), |mut hex, byte| {
-        // Writing to a string cannot fail.
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+
+    fn field(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    fn finish(self) -> String {
+        self.0.finalize().iter().fold(String::new(), |mut hex, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(hex, "{byte:02x}");
+            hex
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Environment, ServingArgs};
+
+    #[test]
+    fn a_plan_whose_bodies_are_not_held_is_the_same_plan() {
+        let mut args = ServingArgs::default();
+        args.own.simulate = true;
+        args.load.request_rate = Some("100".into());
+        let mut plan = Plan::new(args, &Environment::default()).unwrap();
+        plan.load.lora_names = vec!["one".into(), "two".into()];
+        let names = Names { model: "m".into(), served: "m".into() };
+        let protocol = plan.backend.protocol(generate_options(&plan, &names));
+        let sample = |id: u32| Sample {
+            prompt: Prompt::Ids(vec![id; 50]),
+            output_len: id,
+            ..Sample::default()
+        };
+        let samples: Arc<[Sample]> = (0..20).map(sample).collect();
+        let workload = Workload { plan: &plan, protocol: &protocol, samples: &samples, run: "run" };
+        let encode = |most| workload.encode(&mut Draws::new(7), most);
+        let (held, hash) = encode(usize::MAX);
+        assert!(held.encoder.is_none() && held.requests.iter().all(|r| !r.body.is_empty()));
+        for most in [0, 1000] {
+            let (ahead, same) = encode(most);
+            assert_eq!((same, &ahead.schedule), (hash.clone(), &held.schedule));
+            assert!(ahead.requests.iter().all(|request| request.body.is_empty()));
+            let encoder = ahead.encoder.unwrap();
+            for (index, request) in held.requests.iter().enumerate() {
+                assert_eq!(encoder.body(index), request.body);
+            }
+        }
+    }
 }

@@ -90,22 +90,22 @@ impl<'a> Aggregate<'a> {
             total_throughput_retokenized: retokenized
                 .and_then(|tokens| per_second(sums.input + tokens)),
             own: View {
-                e2e: each(successes, |request| request.latency()),
-                tpot: each(successes, |request| request.tpot()),
+                e2e: each(successes, Measured::latency),
+                tpot: each(successes, Measured::tpot),
                 ..own
             }
             .with_concurrency(),
             upstream: View {
-                e2e: each(successes, |request| request.stream_latency()),
-                tpot: each(successes, |request| request.upstream_tpot()),
+                e2e: each(successes, Measured::stream_latency),
+                tpot: each(successes, Measured::upstream_tpot),
                 ..upstream
             }
             .with_concurrency(),
-            ttft: each(successes, |request| request.ttft()),
+            ttft: each(successes, Measured::ttft),
             itl: itls.itl,
             token_itl: itls.token_itl,
-            ttft_intended: each(successes, |request| request.ttft_from_intended()),
-            e2e_intended: each(successes, |request| request.latency_from_intended()),
+            ttft_intended: each(successes, Measured::ttft_from_intended),
+            e2e_intended: each(successes, Measured::latency_from_intended),
             connect: times(|request| request.record.reply.rare().connect),
             tls: times(|request| request.record.reply.rare().tls),
             lateness: times(|request| request.record.lateness),
@@ -119,7 +119,7 @@ impl<'a> Aggregate<'a> {
             }),
             accept_length: {
                 let mut steps: Vec<f64> =
-                    successes.iter().filter_map(|request| request.verify_steps()).collect();
+                    successes.iter().filter_map(Measured::verify_steps).collect();
                 steps.sort_unstable_by(f64::total_cmp);
                 quotient(sums.accepted as f64, Some(sum(steps.as_slice(), &|steps| steps)))
             },
@@ -181,8 +181,6 @@ fn reception(
     let read_lag = Distribution::of(&mut means)?;
     let ttfts = successes.iter().filter(|request| request.ttft().is_some()).count();
     let exact = successes.iter().filter(|request| request.ttft_is_exact() == Some(true)).count();
-    let (mut low, mut high): (Vec<f64>, Vec<f64>) =
-        successes.iter().filter_map(|request| request.ttft_bounds()).unzip();
     Some(Reception {
         read_lag,
         longest_read_lag: most(|lag| lag.longest()),
@@ -190,9 +188,9 @@ fn reception(
         bounded_chunks: itls.bounded_chunks,
         exact_share_ttft: (ttfts > 0).then(|| exact as f64 / ttfts as f64),
         exact_share_itl: itls.exact_share,
-        ttft: Bounds::of(&mut low, &mut high),
+        ttft: Bounds::of(successes.iter().filter_map(Measured::ttft_bounds)),
         itl: itls.bounds,
-        e2e: itls.e2e_bounds,
+        e2e: itls.e2e_bounds(successes),
     })
 }
 

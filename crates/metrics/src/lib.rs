@@ -4,6 +4,8 @@
 //! tool computes something else under the same name, both are here: [`Aggregates::own`] and
 //! [`Aggregates::upstream`].
 //!
+//! [`verdict`] weighs what is known of the client, and says whose limit the numbers show.
+//!
 //! Invariant: a run's numbers are a function of the set of its records. How they were split over
 //! workers, and in which order they were added, changes not a bit.
 //!

@@ -198,13 +198,11 @@ impl<'a> Measured<'a> {
         self.bounds(first.after, first.at)
     }
 
-    /// The least and the most that [`latency`](Self::latency) may truly be, of which `last` is the
-    /// last chunk; `None` as for [`ttft_bounds`](Self::ttft_bounds).
-    pub(crate) fn latency_bounds(&self, last: Option<&Chunk>) -> Option<(f64, f64)> {
-        match last {
-            Some(last) => self.bounds(last.after, last.at),
-            None => self.end().and_then(|end| self.bounds(end, end)),
-        }
+    /// The least and the most that [`latency`](Self::latency) may truly be, where the last token may
+    /// have come `slack` nanoseconds earlier; `None` as for [`ttft_bounds`](Self::ttft_bounds).
+    pub(crate) fn latency_bounds(&self, slack: u64) -> Option<(f64, f64)> {
+        let end = self.end()?;
+        self.bounds(Stamp(end.0.saturating_sub(slack)), end)
     }
 
     /// From dispatch to something received from `after` to `at`. The two are of different clocks.

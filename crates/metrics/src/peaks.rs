@@ -57,7 +57,7 @@ pub(crate) struct FullestSecond {
 
 impl FullestSecond {
     const MOST_BUCKETS: u64 = 1 << 20;
-    const BUDGET: u64 = 1 << 20;
+    const BUDGET: u64 = 1 << 19;
 
     /// For tokens received from `first` to `last`.
     pub(crate) fn new(first: Stamp, last: Stamp) -> Self {

@@ -53,7 +53,8 @@ pub struct Bounds {
 
 impl Bounds {
     /// Of the least and the most of each sample.
-    pub(crate) fn of(low: &mut [f64], high: &mut [f64]) -> Option<Self> {
-        Some(Self { low: Distribution::of(low)?, high: Distribution::of(high)? })
+    pub(crate) fn of(bounds: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
+        let (mut low, mut high): (Vec<f64>, Vec<f64>) = bounds.unzip();
+        Some(Self { low: Distribution::of(&mut low)?, high: Distribution::of(&mut high)? })
     }
 }

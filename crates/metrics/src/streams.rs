@@ -1,13 +1,12 @@
 //! What the token streams of all successes say together.
 
-use crate::counted::{Counted, Runs};
+use crate::counted::Counted;
 use crate::gaps::{Gap, Step, steps};
 use crate::peaks::{Buckets, FullestSecond};
-use crate::stats::Ascending;
 use crate::{Bounds, Distribution, ItlRule, Measured};
-use servebench_core::{Chunk, Reply, Stamp};
+use servebench_core::{Chunk, Chunks, Reply, Stamp};
 
-/// Everything that takes a look at each token. Reads every stream once.
+/// Everything that takes a look at each token. Every stream is read once.
 #[derive(Debug)]
 pub(crate) struct Streams {
     rule: ItlRule,
@@ -20,8 +19,9 @@ pub(crate) struct Streams {
     between: Counted,
     exact_itls: u64,
     bounded_chunks: u64,
-    /// The least and the most of each E2E latency.
-    e2e: (Vec<f64>, Vec<f64>),
+    /// By how much of the stamps' unit each last token may have come earlier; the largest number
+    /// stands for any longer time.
+    slacks: Vec<u32>,
     second: FullestSecond,
     /// The stream being read.
     chunks: Vec<Chunk>,
@@ -35,12 +35,12 @@ struct Change {
 }
 
 /// What the streams say.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Streamed {
     pub(crate) itl: Option<Distribution>,
     pub(crate) token_itl: Option<Distribution>,
     pub(crate) bounds: Option<Bounds>,
-    pub(crate) e2e_bounds: Option<Bounds>,
+    slacks: Vec<u32>,
     pub(crate) exact_share: Option<f64>,
     pub(crate) bounded_chunks: u64,
 }
@@ -50,8 +50,6 @@ impl Streams {
         let replies = || requests.iter().map(|request| &request.record.reply);
         let first = replies().filter_map(Reply::first_token).min().unwrap_or_default();
         let last = replies().filter_map(Reply::last_token).max().unwrap_or_default();
-        let stamped = replies().filter(|reply| reply.read_lag.is_some()).count();
-        let room = || Vec::with_capacity(stamped);
         Self {
             rule,
             itl: Counted::default(),
@@ -61,7 +59,7 @@ impl Streams {
             between: Counted::default(),
             exact_itls: 0,
             bounded_chunks: 0,
-            e2e: (room(), room()),
+            slacks: Vec::with_capacity(requests.len()),
             second: FullestSecond::new(first, last),
             chunks: Vec::new(),
         }
@@ -73,7 +71,8 @@ impl Streams {
         chunks.clear();
         chunks.extend(request.record.reply.chunks.iter());
         self.add_gaps(request, &chunks);
-        self.e2e.extend(request.latency_bounds(chunks.last()));
+        let slack = chunks.last().map_or(0, |last| last.at.0.saturating_sub(last.after.0));
+        self.slacks.push(u32::try_from(slack / Chunks::RESOLUTION).unwrap_or(u32::MAX));
         for (at, tokens) in request.token_stamps(&chunks) {
             self.second.count(at, tokens);
         }
@@ -117,29 +116,39 @@ impl Streams {
     }
 
     /// What the streams say, and where their fullest second is to be found.
-    pub(crate) fn finish(mut self) -> (Streamed, FullestSecond) {
-        let none = Counted::default();
-        let describe = |runs: &Runs| Distribution::of_ascending(runs);
-        let changed = |less: &Counted, more: &Counted, same: Option<Distribution>| {
-            if less.is_empty() && more.is_empty() {
-                return same;
-            }
-            describe(&self.itl.changed(less, more))
+    pub(crate) fn finish(self) -> (Streamed, FullestSecond) {
+        let changed = |less: &Counted, more: &Counted| {
+            Distribution::of_ascending(&self.itl.changed(less, more))
         };
-        let all = self.itl.changed(&none, &none);
-        let itl = describe(&all);
-        let token_itl = changed(&self.token_itl.less, &self.token_itl.more, itl);
-        let low = changed(&self.between, &self.low, itl);
-        let high = changed(&self.between, &self.high, itl);
-        let samples = all.count() as f64;
+        let none = Counted::default();
+        let itl = changed(&none, &none);
+        let changed = |less: &Counted, more: &Counted| {
+            if less.is_empty() && more.is_empty() { itl } else { changed(less, more) }
+        };
+        let token_itl = changed(&self.token_itl.less, &self.token_itl.more);
+        let low = changed(&self.between, &self.low);
+        let high = changed(&self.between, &self.high);
         let streamed = Streamed {
             itl,
             token_itl,
             bounds: low.zip(high).map(|(low, high)| Bounds { low, high }),
-            e2e_bounds: Bounds::of(&mut self.e2e.0, &mut self.e2e.1),
-            exact_share: itl.map(|_| self.exact_itls as f64 / samples),
+            slacks: self.slacks,
+            exact_share: itl.map(|itl| self.exact_itls as f64 / itl.count as f64),
             bounded_chunks: self.bounded_chunks,
         };
         (streamed, self.second)
+    }
+}
+
+impl Streamed {
+    /// How far E2E latency may be off. `requests` are those whose streams were read.
+    pub(crate) fn e2e_bounds(&self, requests: &[Measured<'_>]) -> Option<Bounds> {
+        let nanos = |slack: u32| match slack {
+            u32::MAX => u64::MAX,
+            slack => u64::from(slack) * Chunks::RESOLUTION,
+        };
+        let slacks = self.slacks.iter().copied().map(nanos);
+        let bounds = requests.iter().zip(slacks);
+        Bounds::of(bounds.filter_map(|(request, slack)| request.latency_bounds(slack)))
     }
 }

@@ -5,7 +5,7 @@
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
-use servebench_core::{CachedDetails, Failure, FailureKind, Record, Stamp};
+use servebench_core::{CachedDetails, Failure, FailureKind, ReadLag, Record, Stamp};
 use servebench_metrics::{
     Aggregate, Distribution, Gap, ItlRule, Measured, Options, Slo, SloMetric, aggregate,
     peak_overlap, peak_per_second, percentile,
@@ -33,6 +33,7 @@ prop_compose! {
         tail in 0..100_000_000_u64,
         (prompt, completion) in (option::of(0..50_u32), option::of(0..30_u32)),
         (lateness, accept) in (option::of(0..9999_u64), option::of(1.0..4.0_f64)),
+        (lag, pause, followed) in (option::of(0..9999_u64), 1..300_000_000_u64, any::<bool>()),
         cached in option::of((0..20_u64, 0..20_u64, option::of(0..5_u64))),
         failure in option::weighted(0.2, prop_oneof![
             Just(FailureKind::Status), Just(FailureKind::Reset), Just(FailureKind::Timeout),
@@ -45,9 +46,20 @@ prop_compose! {
         let mut at = record.dispatched;
         for (index, (gap, tokens)) in gaps.into_iter().enumerate() {
             at = Stamp(at.0 + gap);
+            if lag.is_some() {
+                record.reply.chunks.read_after(Stamp(at.0.saturating_sub(pause)));
+            }
             record.reply.push_chunk(at, tokens, index as u32 % choices, "t");
         }
         record.reply.last_line = Some(Stamp(at.0 + tail));
+        if let Some(lag) = lag {
+            let mut lags = ReadLag::default();
+            lags.add(Duration::from_nanos(lag), Duration::from_nanos(lag / 3));
+            record.reply.read_lag = Some(lags);
+        }
+        if followed {
+            record.reply.chunks.followed(at);
+        }
         record.reply.prompt_tokens = prompt;
         record.reply.completion_tokens = completion;
         record.reply.rare_mut().accept_length = accept;

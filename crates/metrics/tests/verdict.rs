@@ -59,9 +59,9 @@ fn a_client_with_head_room_measures_the_server() {
 #[test]
 fn late_arrivals_are_the_clients_load() {
     let late = |p99| Evidence { lateness: Some(Delay { p50: 1e-4, p99 }), ..calm() };
-    assert_eq!(judge(&late(2e-3)).verdict, Verdict::ServerBound, "4 % of the median TTFT");
-    weightiest(&late(5e-3), Verdict::Undecided, "5.00 ms at p99 (limit 10.00 ms)");
-    weightiest(&late(12e-3), Verdict::ClientBound, "12.00 ms at p99 (limit 10.00 ms)");
+    assert_eq!(judge(&late(4e-3)).verdict, Verdict::ServerBound, "8 % of the median TTFT");
+    weightiest(&late(6e-3), Verdict::Undecided, "6.00 ms at p99 (limit 25.00 ms)");
+    weightiest(&late(30e-3), Verdict::ClientBound, "30.00 ms at p99 (limit 25.00 ms)");
 }
 
 #[test]

@@ -7,9 +7,10 @@ mod common;
 use common::{broken, cached, info, measured, options, refused, report, slos, success};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use servebench_core::Record;
+use servebench_core::{ReadLag, Record, Stamp};
 use servebench_metrics::{ItlRule, Measured, Options};
 use servebench_report::{Presence, Report, RequestRate, RunInfo, json_line, keys, schema, table};
+use std::time::Duration;
 
 fn line(report: &Report<'_>) -> Value {
     let text = json_line(report);
@@ -145,10 +146,65 @@ fn details_have_one_entry_per_request_in_plan_order() {
 }
 
 #[test]
+fn receive_stamps_have_their_say() {
+    let mut kernel = success(0, 0);
+    let mut chunks = servebench_core::Chunks::default();
+    for (after, ms) in [(90, 100), (150, 190), (150, 190), (230, 240)] {
+        chunks.read_after(Stamp::from_millis(after));
+        chunks.push(Stamp::from_millis(ms), Some(1), 0);
+    }
+    kernel.reply.chunks = chunks;
+    let mut lag = ReadLag::default();
+    lag.add(Duration::from_millis(1), Duration::from_micros(1));
+    lag.add(Duration::from_millis(3), Duration::from_micros(2));
+    kernel.reply.read_lag = Some(lag);
+    let records = [kernel, refused(1)];
+    let requests = measured(&records);
+    let written = line(&full(&requests));
+    check_types(&written);
+    let keys = [
+        ("stamps", json!("kernel")),
+        ("read_lag_p50_ms", json!(2.0)),
+        ("read_lag_p99_ms", json!(2.0)),
+        ("read_lag_max_ms", json!(3.0)),
+        ("receive_clock_error_ms", json!(0.002)),
+        ("exact_share_ttft", json!(1.0)),
+        ("exact_share_itl", json!(1.0 / 3.0)),
+        ("bounded_chunks", json!(1)),
+        // Gaps of 90, 0 and 50 ms, the first two at least 50 and 0, at most 90 and 40.
+        ("p50_itl_low_ms", json!(50.0)),
+        ("p50_itl_high_ms", json!(50.0)),
+        ("read_lags", json!([0.002, null])),
+        ("exact_ttfts", json!([true, null])),
+        ("exact_itl_shares", json!([1.0 / 3.0, null])),
+    ];
+    for (key, want) in keys {
+        assert_eq!(written[key], want, "{key}");
+    }
+    let near = |key: &str, want: f64| {
+        let got = written[key].as_f64().unwrap();
+        assert!((got - want).abs() < 1e-9, "{key} is {got}, not {want}");
+    };
+    near("mean_ttft_low_ms", 99.998);
+    near("p99_ttft_high_ms", 100.002);
+    near("mean_e2e_low_ms", 239.998);
+    near("mean_itl_low_ms", 100.0 / 3.0);
+    near("mean_itl_high_ms", 60.0);
+
+    // Nothing of the kind is known of the client's own stamps.
+    let records = [success(0, 0)];
+    let written = line(&full(&measured(&records)));
+    assert_eq!(written["stamps"], "user");
+    for key in ["read_lag_p99_ms", "exact_share_ttft", "bounded_chunks", "p99_e2e_high_ms"] {
+        assert_eq!(written[key], Value::Null, "{key}");
+    }
+}
+
+#[test]
 fn gaps_shared_by_tokens_are_written_once_each() {
     let mut record = Record::default();
     for (ms, tokens) in [(100, 2), (220, 3), (280, 1)] {
-        record.reply.push_chunk(servebench_core::Stamp::from_millis(ms), Some(tokens), 0, "t");
+        record.reply.push_chunk(Stamp::from_millis(ms), Some(tokens), 0, "t");
     }
     let records = [record];
     let requests = measured(&records);

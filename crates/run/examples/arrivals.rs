@@ -4,7 +4,9 @@
 //! cargo run --release -p servebench-run --example arrivals -- [RATE [WORKERS [SECONDS [TOKENS]]]]
 //! ```
 //!
-//! Prints percentiles of the lateness in microseconds, and what the workers' event loops cost. With
+//! Prints percentiles of the lateness in microseconds, how far the gaps between the requests that left
+//! are from those of a Poisson process (as a Kolmogorov-Smirnov distance, with the bound that all but
+//! one in a hundred samples of one keep), and what the workers' event loops cost. With
 //! TOKENS above 0 each request goes on as a stream of that many tokens, 10 ms apart by the runtime's
 //! own timer, so that the workers have something else to do: 5 µs for each, as a read takes.
 
@@ -65,10 +67,26 @@ fn main() -> Result<(), Box<dyn Error>> {
         out,
         "{rate}/s, {workers} worker(s): p50 {p50:.1}, p99 {p99:.1}, p99.9 {p999:.1}, max {max:.1} us"
     )?;
+    let mut left: Vec<Stamp> = done.records.iter().map(|record| record.dispatched).collect();
+    left.sort_unstable();
+    let (distance, bound) = (distance(&left, rate), 1.63 / (count as f64).sqrt());
+    writeln!(out, "  distance from a Poisson process {distance:.4}, bound {bound:.4}")?;
     let span = done.end.as_secs_f64();
     for health in &done.loops {
         let (cpu, turns) = (health.cpu.as_secs_f64() / span, health.turns as f64 / span);
         writeln!(out, "  {:.2} % of a core, {turns:.0} turns/s, {health:?}", cpu * 100.0)?;
     }
     Ok(())
+}
+
+/// The Kolmogorov-Smirnov distance of the gaps from exponential ones.
+fn distance(left: &[Stamp], rate: f64) -> f64 {
+    let mut gaps: Vec<f64> = left.windows(2).map(|pair| pair[1].secs_since(pair[0])).collect();
+    gaps.sort_by(f64::total_cmp);
+    let n = gaps.len() as f64;
+    let at_rank = |(rank, gap): (usize, &f64)| {
+        let share = 1.0 - (-gap * rate).exp();
+        (share - rank as f64 / n).max((rank + 1) as f64 / n - share)
+    };
+    gaps.iter().enumerate().map(at_rank).fold(0.0, f64::max)
 }

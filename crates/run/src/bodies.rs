@@ -23,6 +23,18 @@ impl Encoder {
     pub fn new(budget: usize, encode: impl Fn(usize) -> Bytes + Send + Sync + 'static) -> Self {
         Self { encode: Arc::new(encode), budget }
     }
+
+    /// For a job whose requests are those of another one, `requests` of them, over and over.
+    #[must_use]
+    pub fn cycled(&self, requests: usize) -> Self {
+        let encode = Arc::clone(&self.encode);
+        Self::new(self.budget, move |index| encode(index % requests.max(1)))
+    }
+
+    /// The body of the request at `index`.
+    pub fn body(&self, index: usize) -> Bytes {
+        (self.encode)(index)
+    }
 }
 
 impl fmt::Debug for Encoder {
@@ -65,7 +77,7 @@ impl Window {
     pub(crate) fn new(encoder: Encoder, requests: usize) -> Self {
         let mut state = State::default();
         while state.held < encoder.budget && state.next < requests {
-            let body = (encoder.encode)(state.next);
+            let body = encoder.body(state.next);
             state.hold(state.next, body);
             state.next += 1;
         }
@@ -96,7 +108,7 @@ impl Window {
         state.next = state.next.max(index + 1);
         drop(state);
         self.room.notify_one();
-        (self.encoder.encode)(index)
+        self.encoder.body(index)
     }
 
     /// Encodes ahead until everything is encoded or the window is closed.
@@ -113,7 +125,7 @@ impl Window {
             state.next += 1;
             state.wanted = Some(index);
             drop(state);
-            let body = (self.encoder.encode)(index);
+            let body = self.encoder.body(index);
             state = self.state();
             if state.wanted.take() == Some(index) {
                 state.hold(index, body);

@@ -1,5 +1,6 @@
 //! Workers and how they are started together.
 
+use crate::bodies::Closing;
 use crate::pacer::Pacer;
 use crate::watch::{Watch, heartbeat, watched_runtime};
 use crate::worker::{Share, Shared, work};
@@ -30,8 +31,14 @@ impl Finished {
     fn new(shares: impl IntoIterator<Item = Share>, planned: usize) -> Self {
         let mut this = Self::default();
         for share in shares {
-            this.records.extend(share.records);
             this.end = this.end.max(share.end);
+            if this.records.is_empty() {
+                // Records are most of a run's memory: those of the first worker stay where they are.
+                this.records = share.records;
+            } else {
+                this.records.reserve_exact(planned.saturating_sub(this.records.len()));
+                this.records.extend(share.records);
+            }
         }
         this.records.sort_unstable_by_key(|record| record.id);
         this.unsent = planned.saturating_sub(this.records.len());
@@ -66,6 +73,14 @@ where
         gate: RwLock::new(false),
     };
     let results = std::thread::scope(|scope| {
+        // Closed on every way out, since its thread would not end otherwise.
+        let window = team.shared.window.as_deref();
+        let _closing = window.map(Closing);
+        if let Some(window) = window {
+            let thread = std::thread::Builder::new().name("bodies".into());
+            let ahead = thread.spawn_scoped(scope, || window.keep_ahead());
+            ahead.map_err(|error| RunError::Worker(error.to_string()))?;
+        }
         // Workers wait at the gate until all are ready; they give up if it opens without a start.
         let mut gate = team.gate.write().map_err(|_| RunError::gate())?;
         let (ready, prepared) = mpsc::channel();

@@ -1,5 +1,6 @@
 //! What a run is made of, fixed before its clock starts.
 
+use crate::Encoder;
 use servebench_core::{Request, Stamp};
 use std::sync::Arc;
 
@@ -8,6 +9,8 @@ use std::sync::Arc;
 pub struct Job {
     /// The requests, in plan order.
     pub requests: Arc<[Request]>,
+    /// How to encode their bodies, if they hold none.
+    pub encoder: Option<Encoder>,
     /// When each is due; as long as `requests`, never decreasing.
     pub schedule: Arc<[Stamp]>,
     /// Most requests under way at once, over all workers. `None`: no cap.
@@ -51,6 +54,7 @@ impl Job {
         let schedule = vec![Stamp(0); requests.len()].into();
         Self {
             requests: requests.into(),
+            encoder: None,
             schedule,
             max_concurrency: None,
             keep_pieces: false,

@@ -35,6 +35,7 @@
 //! # Ok::<(), servebench_run::RunError>(())
 //! ```
 
+mod bodies;
 mod clock;
 mod engine;
 mod job;
@@ -48,6 +49,7 @@ mod timer;
 mod watch;
 mod worker;
 
+pub use bodies::Encoder;
 pub use clock::TokioClock;
 pub use engine::{Finished, run_here, run_on_threads};
 pub use job::{Job, RunError};

@@ -1,10 +1,14 @@
 //! One worker: takes requests in plan order and keeps their records.
 
+use crate::bodies::Window;
 use crate::pacer::Pacer;
 use crate::{Job, Progress, Stop};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
-use servebench_core::{Backend, Clock, Failure, FailureKind, Record, Reply, Stamp, unless};
+use servebench_core::{
+    Backend, Clock, Failure, FailureKind, Record, Reply, Request, Stamp, unless,
+};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
 use std::panic::AssertUnwindSafe;
@@ -14,12 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::task::Poll;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 
 /// What the workers of a run share.
 #[derive(Clone, Debug)]
 pub(crate) struct Shared {
     pub(crate) job: Job,
+    /// Its bodies, where they are encoded as the run goes on.
+    pub(crate) window: Option<Arc<Window>>,
     pub(crate) next: Arc<AtomicUsize>,
     /// The cap of a job whose requests are due at different times. Waiters are served in turn.
     pub(crate) permits: Option<Arc<Semaphore>>,
@@ -31,7 +37,18 @@ impl Shared {
     pub(crate) fn new(job: Job, progress: Arc<Progress>, stop: Stop) -> Self {
         let cap = job.max_concurrency.filter(|_| !job.is_burst());
         let permits = cap.map(|cap| Arc::new(Semaphore::new(cap.min(Semaphore::MAX_PERMITS))));
-        Self { job, next: Arc::default(), permits, progress, stop }
+        let window = |encoder| Arc::new(Window::new(encoder, job.requests.len()));
+        let window = job.encoder.clone().map(window);
+        Self { job, window, next: Arc::default(), permits, progress, stop }
+    }
+
+    /// The request at `index`, with its body.
+    fn request(&self, index: usize) -> Cow<'_, Request> {
+        let request = &self.job.requests[index];
+        match &self.window {
+            Some(window) => Cow::Owned(Request { body: window.take(index), ..request.clone() }),
+            None => Cow::Borrowed(request),
+        }
     }
 
     /// The next request of the plan: one counter for all workers, so that order is plan order.
@@ -44,11 +61,14 @@ impl Shared {
     }
 }
 
+/// Most requests that are sent without a look at what has come back.
+const CROWD: usize = 16;
+
 /// Runs this worker's share of the job. Must be polled where local tasks can be spawned.
 ///
 /// When all requests are due at once and there is a cap, `slots` tasks each send the next request of
 /// the plan as soon as they are free. Otherwise a pacer takes the next request, waits until it is
-/// due, then for a permit if there is a cap, and starts a task for it. Either way the cap is exact
+/// due, then for a permit if there is a cap, and starts it. Either way the cap is exact
 /// over all workers, and first come is first served.
 pub(crate) async fn work<B: Backend, C: Clock>(
     shared: Shared,
@@ -74,6 +94,7 @@ pub(crate) async fn work<B: Backend, C: Clock>(
     } else {
         // Until when the pacer stood at the cap.
         let mut free = Stamp(0);
+        let mut crowd = 0;
         while let Some(index) = worker.shared.take() {
             let due = worker.shared.job.schedule[index];
             let Some(turn) = worker.turn(&pacer, due).await else { break };
@@ -86,10 +107,14 @@ pub(crate) async fn work<B: Backend, C: Clock>(
                 worker.send(index, on_time, None).await;
                 drop(turn.permit);
             });
-            // It leaves at once, not behind the tasks that are ready; those are not kept for longer
-            // than the sending takes.
+            // It leaves now, ahead of the tasks that are ready, and becomes a task for what follows.
             if poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await.is_pending() {
                 tasks.spawn_local(sending);
+            }
+            // Replies are read also while there is a crowd to be sent.
+            crowd = (crowd + 1) % CROWD;
+            if crowd == 0 {
+                yield_now().await;
             }
             // Finished tasks are let go as the run goes on.
             while tasks.try_join_next().is_some() {}
@@ -148,14 +173,14 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     /// had to be over first.
     async fn send(&self, index: usize, on_time: bool, before: Option<Stamp>) -> Stamp {
         let job = &self.shared.job;
-        let request = &job.requests[index];
+        let request = self.shared.request(index);
         let mut reply = Reply { keep_pieces: job.keep_pieces, ..Reply::default() };
         let intended = job.schedule[index];
         let dispatched = self.clock.now();
         // Without a free slot the wait is the cap's doing, not the client's.
         let lateness = on_time.then(|| dispatched.since(intended));
         self.shared.progress.send();
-        let sending = AssertUnwindSafe(self.backend.send(request, &mut reply)).catch_unwind();
+        let sending = AssertUnwindSafe(self.backend.send(&request, &mut reply)).catch_unwind();
         let outcome = match unless(sending, self.shared.stop.aborted()).await {
             Ok(Ok(())) => None,
             Ok(Err(panic)) => {

@@ -1,18 +1,19 @@
 //! `cargo xtask bench ceiling`: how much a client costs and how wrong it is, beside its peers.
 //!
-//! The server runs on one core, the client on another; both sides are measured. Only ratios
-//! between rows of one table mean something on another machine.
+//! The server runs on one core, the client on another; both sides are measured, and clients take
+//! turns. Only ratios between rows of one table mean something on another machine.
 
-mod client;
-mod process;
-mod rig;
+mod arrivals;
+mod figures;
+mod goals;
 
-use crate::{shell, smoke};
+use crate::rig::{self, Bed, Client, Rig, SCENARIOS, Scenario, on_path};
+use crate::shell;
 use anyhow::{Result, bail, ensure};
-use client::{Client, Report};
-use rig::{Rig, SCENARIOS, Scenario, Truth};
-use std::path::PathBuf;
-use std::time::Duration;
+use arrivals::Arrivals;
+use figures::{Figure, Figures};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// Client against client on one core each, with the server on another.
 #[derive(clap::Args, Debug)]
@@ -20,96 +21,68 @@ pub(crate) struct Arguments {
     /// Scenarios to run (comma-separated) [default: all]
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     scenarios: Vec<String>,
-    /// The bench-serving to measure [default: the release build of this checkout]
-    #[arg(long, value_name = "PATH")]
-    ours: Option<PathBuf>,
-    /// Backends of bench-serving to measure (comma-separated); none: the peers alone
-    #[arg(
-        long,
-        num_args = 0..,
-        value_delimiter = ',',
-        value_name = "NAME",
-        default_value = "sglang-oai,sglang"
-    )]
-    backends: Vec<Backend>,
-    /// The vLLM project's Rust client [default: `vllm-rs` on PATH]
-    #[arg(long, value_name = "PATH")]
-    vllm_rs: Option<PathBuf>,
+    /// Clients to run, as the table names them (comma-separated) [default: all that are there]
+    #[arg(long, value_delimiter = ',', value_name = "NAME")]
+    clients: Vec<String>,
+    #[command(flatten)]
+    bed: Bed,
     /// wrk [default: `wrk` on PATH]
     #[arg(long, value_name = "PATH")]
     wrk: Option<PathBuf>,
-    /// A mock server to use in place of sim-server
+    /// The vLLM project's Python client [default: `vllm` on PATH]
     #[arg(long, value_name = "PATH")]
-    mock: Option<PathBuf>,
-    /// Core of the server
-    #[arg(long, default_value_t = 0, value_name = "CORE")]
-    server_core: u32,
-    /// Core of the client
-    #[arg(long, default_value_t = 1, value_name = "CORE")]
-    client_core: u32,
-    /// Runs of each cell; the one with the median request rate is shown
+    vllm: Option<PathBuf>,
+    /// A Python with SGLang, for its Rust and its Python client [default: `python3` on PATH if it has it]
+    #[arg(long, value_name = "PATH")]
+    sglang_python: Option<PathBuf>,
+    /// A client that does nothing but send and read: `PROGRAM RATE REQUESTS TOKENS CONNECTIONS PORT`
+    #[arg(long, value_name = "PATH")]
+    ideal: Option<PathBuf>,
+    /// Rounds of each scenario, in each of which every client runs once; medians are shown
     #[arg(long, default_value_t = 1, value_name = "N")]
-    repeat: usize,
+    repeat: u32,
 }
 
-#[derive(clap::ValueEnum, Clone, Copy, Debug)]
-enum Backend {
-    SglangOai,
-    SglangOaiChat,
-    Sglang,
+/// One client in one scenario, over all rounds.
+#[derive(Debug, Default)]
+struct Cell {
+    runs: Vec<Figures>,
+    arrivals: Vec<Arrivals>,
 }
 
-impl Backend {
-    fn name(self) -> &'static str {
-        match self {
-            Self::SglangOai => "sglang-oai",
-            Self::SglangOaiChat => "sglang-oai-chat",
-            Self::Sglang => "sglang",
-        }
-    }
-}
-
-/// One cell of the comparison.
-#[derive(Debug)]
-struct Row {
-    client: String,
-    requests_per_second: f64,
-    cpu_ms_per_request: f64,
-    cpu_us_per_token: f64,
-    peak_memory_mb: f64,
-    first_request_s: f64,
-    report: Report,
-    truth: Truth,
-}
-
-/// Longest time for one run of one client.
-const LIMIT: Duration = Duration::from_mins(2);
-
-/// Runs every client in every scenario and prints one table.
+/// Runs every client in every scenario and prints the table.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    ensure!(shell::has("taskset", "--version"), "taskset (util-linux) is needed to bind to a core");
-    let scenarios = chosen(&arguments.scenarios)?;
-    let rig = match &arguments.mock {
-        Some(mock) => Rig::Mock(mock.clone()),
-        None => Rig::Simulated(shell::release_binaries(&["sim-server"])?.join("sim-server")),
-    };
-    let clients = clients(arguments)?;
-    let ticks = process::ticks_per_second()?;
-    let mut lines = Vec::new();
-    for scenario in scenarios {
-        let mut rows = Vec::new();
-        for client in &clients {
-            let mut runs = Vec::new();
-            for _ in 0..arguments.repeat.max(1) {
-                runs.push(measure(arguments, &rig, client, scenario, ticks)?);
-            }
-            runs.sort_by(|a, b| a.requests_per_second.total_cmp(&b.requests_per_second));
-            rows.push(runs.swap_remove(runs.len() / 2));
-        }
-        lines.extend(table_lines(scenario, &rows));
+    if let Some(missing) = rig::missing() {
+        bail!("{missing} is needed to give each process a core and a priority (Linux)");
     }
-    println!("\n{HEAD}\n{}", lines.join("\n"));
-    println!("\nRatios are to vllm-rs where it ran. wrk parses no reply: its rows are a floor.");
+    let scenarios = chosen(&arguments.scenarios)?;
+    let rig = arguments.bed.rig()?;
+    let clients = clients(arguments)?;
+    ensure!(!clients.is_empty(), "none of the clients asked for is there");
+    let start = Instant::now();
+    let (mut lines, mut arrival_lines) = (Vec::new(), Vec::new());
+    for scenario in scenarios {
+        let clients: Vec<&Client> =
+            clients.iter().filter(|client| takes_part(client, scenario)).collect();
+        let mut cells: Vec<Cell> = clients.iter().map(|_| Cell::default()).collect();
+        for round in 0..arguments.repeat.max(1) {
+            for (client, cell) in clients.iter().zip(&mut cells) {
+                measure(arguments, &rig, client, scenario, round, cell)?;
+            }
+        }
+        let names = clients.iter().map(|client| client.name());
+        if is_about_arrivals(scenario) {
+            let lines = names
+                .zip(&cells)
+                .map(|(name, cell)| Arrivals::line(scenario, name, &cell.arrivals));
+            arrival_lines.extend(lines);
+        } else {
+            let medians = cells.iter().map(|cell| figures::medians(&cell.runs));
+            lines.extend(table_lines(scenario.name, &names.zip(medians).collect::<Vec<_>>()));
+        }
+    }
+    print(&rig, arguments.repeat, &lines, &arrival_lines);
+    println!("\nTook {:.0} s.", start.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -118,43 +91,50 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Scenario>> {
         return Ok(SCENARIOS.iter().collect());
     }
     let find = |name: &String| SCENARIOS.iter().find(|scenario| scenario.name == name);
-    names
-        .iter()
-        .map(|name| match find(name) {
-            Some(scenario) => Ok(scenario),
-            None => {
-                bail!("no scenario is called `{name}`; there are {:?}", SCENARIOS.map(|s| s.name))
-            }
-        })
-        .collect()
+    let there = SCENARIOS.map(|scenario| scenario.name).join(", ");
+    let all = names.iter().map(|name| match find(name) {
+        Some(scenario) => Ok(scenario),
+        None => bail!("no scenario is called `{name}`; there are {there}"),
+    });
+    all.collect()
+}
+
+fn is_about_arrivals(scenario: &Scenario) -> bool {
+    scenario.name.starts_with('a')
+}
+
+fn takes_part(client: &Client, scenario: &Scenario) -> bool {
+    let own = matches!(client, Client::Ours(_, backend) if *backend == "sglang-oai");
+    let peer = !matches!(client, Client::Ours(..) | Client::Ideal(_));
+    client.can(scenario) && (own || peer || !is_about_arrivals(scenario))
 }
 
 /// Ours, and those peers that are there; a missing one is named.
 fn clients(arguments: &Arguments) -> Result<Vec<Client>> {
-    let mut clients = Vec::new();
-    if !arguments.backends.is_empty() {
-        let ours = match &arguments.ours {
-            Some(ours) => ours.clone(),
-            None => shell::release_binaries(&["bench-serving"])?.join("bench-serving"),
-        };
-        let backends = arguments.backends.iter();
-        clients.extend(backends.map(|backend| Client::Ours(ours.clone(), backend.name())));
-    }
-    let find = |given: &Option<PathBuf>, name: &str| {
-        let found = given.clone().or_else(|| on_path(name));
-        if found.is_none() {
-            println!("{name} is not on PATH; its rows are left out");
-        }
-        found
+    let ours = arguments.bed.ours()?;
+    let mut clients = vec![Client::Ours(ours.clone(), "sglang-oai"), Client::Ours(ours, "sglang")];
+    let mut add = |name: &str, client: Option<Client>| match client {
+        Some(client) => clients.push(client),
+        None => println!("{name} is not there; its rows are left out"),
     };
-    clients.extend(find(&arguments.vllm_rs, "vllm-rs").map(Client::VllmRs));
-    clients.extend(find(&arguments.wrk, "wrk").map(Client::Wrk));
+    let find = |given: &Option<PathBuf>, name: &str| given.clone().or_else(|| on_path(name));
+    let python = arguments.sglang_python.clone();
+    let python = python.or_else(|| on_path("python3").filter(|python| has_sglang(python)));
+    add("vllm-rs", arguments.bed.vllm_rs());
+    add("wrk", find(&arguments.wrk, "wrk").map(Client::Wrk));
+    add("sglang's Rust client", python.clone().map(Client::SglangRust));
+    add("sglang's Python client", python.map(Client::SglangPython));
+    add("vllm's Python client", find(&arguments.vllm, "vllm").map(Client::VllmPython));
+    add("an ideal client (--ideal)", arguments.ideal.clone().map(Client::Ideal));
+    if !arguments.clients.is_empty() {
+        clients.retain(|client| arguments.clients.iter().any(|name| name == client.name()));
+    }
     Ok(clients)
 }
 
-fn on_path(program: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+fn has_sglang(python: &Path) -> bool {
+    let find = "import importlib.util, sys; sys.exit(importlib.util.find_spec('sglang') is None)";
+    shell::command(python).args(["-c", find]).status().is_ok_and(|status| status.success())
 }
 
 fn measure(
@@ -162,80 +142,78 @@ fn measure(
     rig: &Rig,
     client: &Client,
     scenario: &Scenario,
-    ticks: f64,
-) -> Result<Row> {
-    let folder = smoke::empty_folder(&format!("ceiling/{}-{}", scenario.name, client.name()))?;
-    let server = rig.start(scenario, arguments.server_core)?;
-    let mut command =
-        client.command(scenario, &server.base_url(), arguments.client_core, &folder)?;
-    let log = std::fs::File::create(folder.join("log"))?;
-    command.stdout(log.try_clone()?).stderr(log);
-    let usage = process::watch(&mut command, ticks, LIMIT)?;
-    ensure!(
-        usage.status.success(),
-        "{} in {} ended with {}; its log is in {}",
-        client.name(),
-        scenario.name,
-        usage.status,
-        folder.display()
-    );
-    let truth = server.truth()?;
-    let report = client.report(&folder)?;
-    // What came before the measured requests was warm-up.
-    let all = truth.arrivals.len();
-    let measured = client.requests(scenario).map_or(all, |count| all.min(count as usize));
-    ensure!(measured > 0, "{} sent nothing in {}", client.name(), scenario.name);
-    let begin = truth.arrivals[all - measured];
-    let seconds = (truth.last - begin).max(1e-9);
-    let cpu = usage.cpu_between(begin, truth.last);
-    let requests = measured as f64;
-    let row = Row {
-        client: client.name(),
-        requests_per_second: requests / seconds,
-        cpu_ms_per_request: cpu / requests * 1e3,
-        cpu_us_per_token: cpu / requests / f64::from(scenario.output_tokens) * 1e6,
-        peak_memory_mb: usage.peak_memory as f64 / 1e6,
-        first_request_s: truth.arrivals[0] - usage.launched,
-        report,
-        truth,
-    };
+    round: u32,
+    cell: &mut Cell,
+) -> Result<()> {
+    let place = arguments.bed.client_place()?;
+    // Other rounds, other plans.
+    let seed = (round + 1).to_string();
+    let mut extra = vec!["--seed", &seed];
+    if is_about_arrivals(scenario) {
+        extra.push("--output-details");
+    }
+    let extra = if matches!(client, Client::Ours(..)) { extra.as_slice() } else { &[] };
+    let run = arguments.bed.run(rig, client, scenario, place, extra, &mut |_, _| Ok(()))?;
+    let figures = figures::figures(client, scenario, &run);
+    let show =
+        |figure: Figure| figures.get(&figure).map_or("-".to_owned(), |value| figure.show(*value));
     println!(
-        "{} {}: {:.0} req/s, {:.3} ms CPU a request",
-        scenario.name, row.client, row.requests_per_second, row.cpu_ms_per_request
+        "{} {}: {} requests/s, {} µs CPU a token",
+        scenario.name,
+        client.name(),
+        show(Figure::RequestsPerSecond),
+        show(Figure::CpuPerToken)
     );
-    Ok(row)
+    cell.arrivals.extend(Arrivals::of(scenario, &run));
+    cell.runs.push(figures);
+    Ok(())
 }
 
-const HEAD: &str = "\
-| scenario | client | req/s | × | CPU ms/req | × | CPU µs/token | peak MB | launch → first request s | \
-TTFT mean / p99 ms | server's mean | ITL p99 ms | server's p99 |
-|---|---|---|---|---|---|---|---|---|---|---|---|---|";
+fn table_lines(scenario: &str, clients: &[(&str, Figures)]) -> Vec<String> {
+    let reference = clients.iter().find(|(name, _)| *name == "vllm-rs").map(|(_, figures)| figures);
+    let goals = goals::judge(scenario, clients).join("; ");
+    let rows = clients.iter().map(|(client, figures)| {
+        let cells = Figure::COLUMNS.map(|figure| {
+            let Some(value) = figures.get(&figure) else { return "-".to_owned() };
+            let shown = figure.show(*value);
+            match reference.and_then(|reference| reference.get(&figure)) {
+                Some(theirs) if Figure::COMPARED.contains(&figure) => {
+                    format!("{shown} ({:.2}×)", value / theirs)
+                }
+                _ => shown,
+            }
+        });
+        let goals = if *client == rig::OURS { goals.as_str() } else { "" };
+        format!("| {scenario} | {client} | {} | {goals} |", cells.join(" | "))
+    });
+    rows.collect()
+}
 
-fn table_lines(scenario: &Scenario, rows: &[Row]) -> Vec<String> {
-    let reference = rows.iter().find(|row| row.client == "vllm-rs");
-    let ratio = |ours: f64, theirs: fn(&Row) -> f64| {
-        reference.map_or("-".to_owned(), |row| format!("{:.2}", ours / theirs(row)))
-    };
-    let number = |value: Option<f64>| value.map_or("-".to_owned(), |value| format!("{value:.2}"));
-    rows.iter()
-        .map(|row| {
-            format!(
-                "| {} | {} | {:.0} | {} | {:.3} | {} | {:.2} | {:.0} | {:.2} | {} / {} | {} | {} | {} |",
-                scenario.name,
-                row.client,
-                row.requests_per_second,
-                ratio(row.requests_per_second, |row| row.requests_per_second),
-                row.cpu_ms_per_request,
-                ratio(row.cpu_ms_per_request, |row| row.cpu_ms_per_request),
-                row.cpu_us_per_token,
-                row.peak_memory_mb,
-                row.first_request_s,
-                number(row.report.mean_ttft),
-                number(row.report.p99_ttft),
-                number(row.truth.mean_ttft),
-                number(row.report.p99_itl),
-                number(row.truth.p99_itl),
-            )
-        })
-        .collect()
+fn print(rig: &Rig, rounds: u32, lines: &[String], arrival_lines: &[String]) {
+    println!("\nServer: {}. Medians of {} round(s).", rig.name(), rounds.max(1));
+    if !lines.is_empty() {
+        let names = Figure::COLUMNS.map(Figure::name).join(" | ");
+        println!("\n| scenario | client | {names} | goals |");
+        println!("|---|---|{}---|", "---|".repeat(Figure::COLUMNS.len()));
+        println!("{}", lines.join("\n"));
+        println!(
+            "\n× is to vllm-rs. Errors are the client's value less the server's. wrk parses no reply \
+             and tells no TTFT; its rows are a floor for the cost. `ideal` spins; its errors are the \
+             rig's. Launch includes about 5 ms in which core and priority are set."
+        );
+        if matches!(rig, Rig::Mock(_)) {
+            println!(
+                "The mock's p99 comes from a histogram that is 3 % coarse: 1.5 ms at 50 ms. Use \
+                 sim-server for p99 errors."
+            );
+        }
+    }
+    if !arrival_lines.is_empty() {
+        println!("\n{}\n{}", arrivals::HEAD, arrival_lines.join("\n"));
+        println!(
+            "\nKS is the distance of the gaps to the exponential of the rate asked for. `as sent` is \
+             by the client's `start_times` (dispatch, right before the first byte is written), and \
+             so is the plan's rate: the two differ by the lateness alone."
+        );
+    }
 }

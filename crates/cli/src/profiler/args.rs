@@ -90,15 +90,16 @@ pub struct ServersArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What is profiled")]
 pub struct WhatArgs {
-    /// Base folder of the traces, on the server's machine
+    /// Base folder of the traces, on the server's machine [default: $SGLANG_TORCH_PROFILER_DIR or
+    /// /tmp; of `profiler start`: the server's own]
     #[arg(long, value_name = "DIR")]
     pub output_dir: Option<String>,
 
-    /// Forward steps after which the server stops by itself
+    /// Forward steps after which the server stops by itself [default: 5; of `profiler start`: none]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub num_steps: Option<u64>,
 
-    /// The server's forward step, counted from its start, at which to begin
+    /// The server's forward step, counted from the server's start, at which to begin [default: now]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub start_step: Option<u64>,
 

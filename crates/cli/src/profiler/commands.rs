@@ -3,7 +3,7 @@
 use super::args::{ConnectionArgs, ServersArgs, WhatArgs};
 use super::live::LiveServer;
 use super::profile::{refuse_fields, runtime};
-use super::session::{Session, Worker};
+use super::session::{Session, Worker, stop_saying};
 use crate::args::values;
 use crate::exit::OrCode;
 use crate::{Code, Environment, Failure, Io};
@@ -131,7 +131,7 @@ pub fn stop(servers: &ServersArgs, environment: &Environment, io: &Io) -> Result
         }
         let base = server.target.base();
         io.say(format_args!("stopping the profiler at {base}; this takes as long as it writes"));
-        match runtime.block_on(server.control.stop_profile()) {
+        match runtime.block_on(stop_saying(&server.control, io)) {
             Ok(()) => io.print(format_args!("profiler stopped at {base}")).or_code(Code::Output)?,
             Err(error) => {
                 let failure = Failure::new(Code::Server, error).hint(

@@ -7,8 +7,10 @@ use crate::signals::Interrupts;
 use crate::{Code, Failure, Io};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::Value;
-use servebench_control::{ControlError, Family, ProfileRequest};
+use servebench_control::{Control, ControlError, Family, ProfileRequest};
+use servebench_http::TcpConnect;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
@@ -132,8 +134,9 @@ impl<'a> Session<'a> {
             }
             if last.is_empty() && waited >= IDLE && !std::mem::replace(&mut told, true) {
                 io.say(
-                    "nothing is written yet: a server profiles only while it has work, so send it \
-                     requests (send-one, bench-serving)",
+                    "nothing is written yet: steps are counted only while the server has work, so \
+                     send it requests (send-one, bench-serving); its idle loop is recorded \
+                     meanwhile, which makes large traces",
                 );
             }
             let still = waited.saturating_sub(changed);
@@ -214,8 +217,8 @@ impl<'a> Session<'a> {
         self.io.say("stopping the profiler; the server answers once its traces are written");
         let mut result = Ok(());
         for worker in self.workers.iter().take(running) {
-            let stopped = self.runtime.block_on(worker.server.control.stop_profile());
-            match stopped {
+            let stopped = stop_saying(&worker.server.control, self.io);
+            match self.runtime.block_on(stopped) {
                 Ok(()) => self.io.say(format_args!("profiler stopped at {}", worker.name())),
                 // So servers answer when there is nothing to stop.
                 Err(ControlError::Refused { status: 400 | 500, body, .. })
@@ -232,6 +235,23 @@ impl<'a> Session<'a> {
         result.map_err(|failure: Failure| {
             failure.hint("the server may still be profiling; `profiler stop` tries again")
         })
+    }
+}
+
+/// Stops a server's profiler, and says now and then that it is not done yet: exporting traces takes
+/// a server from seconds to minutes.
+pub(super) async fn stop_saying(
+    control: &Control<TcpConnect>,
+    io: &Io,
+) -> Result<(), ControlError> {
+    let mut stopped = pin!(control.stop_profile());
+    let mut seconds = 0;
+    loop {
+        if let Ok(answer) = tokio::time::timeout(SAY, stopped.as_mut()).await {
+            return answer;
+        }
+        seconds += SAY.as_secs();
+        io.say(format_args!("still writing traces after {seconds} s"));
     }
 }
 

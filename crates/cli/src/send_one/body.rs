@@ -104,9 +104,14 @@ mod tests {
         prompt: PromptArgs,
     }
 
+    fn args(words: &str) -> PromptArgs {
+        let words = words.split_whitespace().map(Into::into).collect();
+        let line = crate::parse_as::<Line>(words, "a tool", &[], &crate::Io::captured().0);
+        line.unwrap_or_else(|error| panic!("{error}")).expect("arguments").prompt
+    }
+
     fn of(words: &str) -> Value {
-        let line = Line::try_parse_from(["x"].into_iter().chain(words.split_whitespace()));
-        let args = line.unwrap_or_else(|error| panic!("{error}")).prompt;
+        let args = args(words);
         check(&args).expect(words);
         body(&args)
     }
@@ -157,10 +162,8 @@ mod tests {
         assert_eq!(object["sampling_params"]["json_schema"], SCHEMA);
         assert_eq!(object["text"], JSON_PROMPT);
         for flag in ["--image", "--many-images", "--json"] {
-            for with in [["--batch-size", "2"], ["--random-input-len", "4"]] {
-                let line = Line::try_parse_from(["x", flag, with[0], with[1]]);
-                let args = line.unwrap_or_else(|error| panic!("{error}")).prompt;
-                let failure = check(&args).expect_err(flag);
+            for with in ["--batch-size 2", "--random-input-len 4"] {
+                let failure = check(&args(&format!("{flag} {with}"))).expect_err(flag);
                 assert!(failure.to_string().contains(flag), "{failure}");
             }
         }

@@ -43,7 +43,8 @@ pub(super) fn calibrate(
     let shape = Shape::seen(warm);
     let wish = phases.plan.client.calibrate;
     let asked = wish == Calibrate::Always;
-    if !asked && (wish == Calibrate::Never || !is_heavy(phases, job, &shape)) {
+    let unasked = !asked && (wish == Calibrate::Never || !is_heavy(phases, job, &shape));
+    if unasked || job.requests.is_empty() {
         return Ok(None);
     }
     let Some(program) = phases.program else {

@@ -21,7 +21,7 @@ pub(super) fn count_prompts(
     records: &mut [Record],
     tokenizer: &Tokenizer,
 ) -> Result<(), TokensError> {
-    for (request, sample) in prepared.job.requests.iter().zip(&prepared.samples) {
+    for (request, sample) in prepared.job.requests.iter().zip(prepared.samples.iter()) {
         let Prompt::Turns(turns) = &sample.prompt else { continue };
         let (first, end) = bounds(records, request.id, request.turns());
         let mut history: Vec<Value> = Vec::new();

@@ -118,6 +118,7 @@ impl Outcome<'_> {
             "num_prompts": self.prepared.job.requests.len(),
             "seed": self.plan.seed,
             "cache_flushed": run.cache_flushed,
+            "dns_ms": run.lookup.as_secs_f64() * 1e3,
             "unsent": run.finished.unsent,
             "plan": self.plan,
         }) {

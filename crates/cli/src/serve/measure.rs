@@ -46,6 +46,8 @@ pub(super) struct Measured {
     pub(super) server_info: Option<Value>,
     /// Whether the prefix cache was emptied before.
     pub(super) cache_flushed: bool,
+    /// How long the one lookup of the server's name took.
+    pub(super) lookup: Duration,
     /// The profiler, on its way to a stop.
     pub(super) profiler: Option<Stopping>,
     /// What this process used meanwhile.
@@ -111,6 +113,7 @@ pub(super) fn measure(
         after_seconds: over.elapsed().as_secs_f64(),
         server_info,
         cache_flushed: plan.load.flush.is_some(),
+        lookup: server.connect.lookup(),
         profiler,
         used,
         descriptors,

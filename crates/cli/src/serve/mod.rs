@@ -1,8 +1,8 @@
 //! Carries a plan out: prepare, ready check, warm-up, measure, report.
 
 mod calibrate;
-mod descriptors;
 mod conversations;
+mod descriptors;
 mod finish;
 mod health;
 mod measure;

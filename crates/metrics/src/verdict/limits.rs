@@ -35,9 +35,9 @@ pub const LEAST_DURATION: f64 = 0.5;
 pub const LEAST_REQUESTS: u64 = 20;
 /// Lateness at p99 as a share of the median TTFT: a server notices a shift of its arrivals that is
 /// not small beside its own delays.
-pub const LATENESS: Limits = Limits { doubt: 0.05, certain: 0.2 };
+pub const LATENESS: Limits = Limits { doubt: 0.1, certain: 0.5 };
 /// Less lateness than this, in seconds, is no server's concern: a step of an engine takes longer.
-pub const LATENESS_FLOOR: Limits = Limits { doubt: 1e-3, certain: 3e-3 };
+pub const LATENESS_FLOOR: Limits = Limits { doubt: 1e-3, certain: 5e-3 };
 /// Turnaround at p99 as a share of the median end-to-end latency: by as much the cap was not filled.
 pub const TURNAROUND: Limits = Limits { doubt: 0.03, certain: 0.1 };
 /// Less turnaround than this, in seconds, empties no cap that matters.

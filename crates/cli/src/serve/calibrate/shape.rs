@@ -121,8 +121,9 @@ impl Shape {
             let rounds = (seconds / latency.max(1e-6)).ceil() + 1.0;
             let count = job
                 .max_concurrency
-                .map_or(job.requests.len(), |cap| (cap as f64 * rounds).min(MOST as f64) as usize);
-            vec![Stamp(0); count]
+                .map_or(job.requests.len() as f64, |cap| cap as f64 * rounds)
+                .min(MOST as f64);
+            vec![Stamp(0); count as usize]
         } else {
             let long = latency > seconds / 2.0;
             let head = if long { span / 4 } else { Duration::ZERO };
@@ -135,12 +136,14 @@ impl Shape {
         let request = |(id, request): (usize, &Request)| Request {
             id: id as u64,
             headers: [("x-request-id".to_owned(), id.to_string())].into(),
+            // Of a conversation its first turn alone.
             conversation: None,
             ..request.clone()
         };
         let requests = job.requests.iter().cycle().enumerate().map(request);
         Job {
             requests: requests.take(schedule.len()).collect(),
+            encoder: job.encoder.as_ref().map(|encoder| encoder.cycled(job.requests.len())),
             schedule: schedule.into(),
             ..job.clone()
         }
