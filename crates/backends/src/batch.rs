@@ -306,7 +306,10 @@ impl State {
             End::Broken(failure) if !whole => return Err(failure),
             End::Complete if !whole && self.seen.is_empty() && !stray.is_empty() => {
                 let text = String::from_utf8_lossy(stray);
-                return fail(FailureKind::Protocol, format!("the reply is no event stream: {text}"));
+                return fail(
+                    FailureKind::Protocol,
+                    format!("the reply is no event stream: {text}"),
+                );
             }
             End::Complete if !whole => {
                 let detail = "the reply ended without [DONE]".to_owned();
@@ -400,10 +403,10 @@ mod tests {
             data: {\"choices\":[],\"usage\":{\"completion_tokens\":2}}\n\ndata: [DONE]\n\n";
         let (reply, seen) = read(BatchRoute::Completions, 2, false, body);
         assert_eq!(reply.failure, None);
-        assert_eq!(seen.iter().map(|seen| (seen.row, seen.tokens)).collect::<Vec<_>>(), [
-            (1, None),
-            (0, None)
-        ]);
+        assert_eq!(
+            seen.iter().map(|seen| (seen.row, seen.tokens)).collect::<Vec<_>>(),
+            [(1, None), (0, None)]
+        );
     }
 
     #[test]
@@ -430,9 +433,15 @@ mod tests {
         assert_eq!(failure(&reply).0, FailureKind::Truncated);
         let (reply, _) = read(BatchRoute::Native, 1, false, &native(1, 1, "null"));
         assert_eq!(failure(&reply).0, FailureKind::Protocol);
-        let (reply, _) = read(BatchRoute::Native, 1, false, "data: {\"error\":{\"message\":\"no\"}}\n\n");
+        let (reply, _) =
+            read(BatchRoute::Native, 1, false, "data: {\"error\":{\"message\":\"no\"}}\n\n");
         assert_eq!(failure(&reply), (FailureKind::Server, "no"));
-        let (reply, _) = read(BatchRoute::Native, 1, false, &format!("{}data: [DONE]\n\n", native(0, 1, "null")));
+        let (reply, _) = read(
+            BatchRoute::Native,
+            1,
+            false,
+            &format!("{}data: [DONE]\n\n", native(0, 1, "null")),
+        );
         assert_eq!(failure(&reply).0, FailureKind::Truncated);
         // Whole without [DONE] when all have ended.
         assert_eq!(read(BatchRoute::Native, 1, false, &one).0.failure, None);

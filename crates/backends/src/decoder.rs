@@ -11,6 +11,9 @@ const EXCERPT: usize = 200;
 
 /// Reads the frames of one kind of reply.
 pub(crate) trait Reading {
+    /// Whether nothing but the end of the body says that a reply is complete.
+    const ENDS_WITH_BODY: bool = false;
+
     /// Notes in `reply` what a frame says. `data` is not empty and not `[DONE]`.
     fn frame(&mut self, at: Stamp, data: &[u8], reply: &mut Reply) -> Result<(), Problem>;
 
@@ -155,7 +158,7 @@ impl<R: Reading> State<R> {
                 return fail(FailureKind::Protocol, &detail);
             }
             _ if self.events == 0 => return fail(FailureKind::Empty, "the reply is empty"),
-            _ if self.reached_length(reply) => {}
+            _ if R::ENDS_WITH_BODY || self.reached_length(reply) => {}
             _ => {
                 let detail = "the reply ended without a finish reason and without [DONE]";
                 return fail(FailureKind::Truncated, detail);

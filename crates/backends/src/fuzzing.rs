@@ -48,6 +48,16 @@ pub fn chat_frames(data: &[u8]) {
     frames(BackendKind::SglangOaiChat, data);
 }
 
+/// No stream of Triton panics, and cuts change stamps only.
+pub fn triton_frames(data: &[u8]) {
+    frames(BackendKind::Trt, data);
+}
+
+/// No answer with embeddings panics, and cuts change stamps only.
+pub fn embeddings_answer(data: &[u8]) {
+    frames(BackendKind::SglangEmbedding, data);
+}
+
 fn frames(kind: BackendKind, data: &[u8]) {
     let Some((&seed, data)) = data.split_first() else { return };
     let protocol = kind.protocol(GenerateOptions::default());

@@ -50,6 +50,7 @@ mod body;
 mod cached;
 mod choices;
 mod decoder;
+mod embeddings;
 #[doc(hidden)]
 pub mod fuzzing;
 mod json;
@@ -59,9 +60,12 @@ mod options;
 mod registry;
 mod server_error;
 pub mod sse;
+mod transcript;
+mod triton;
+mod truss;
 
 pub use options::GenerateOptions;
-pub use registry::{BackendInfo, BackendKind, Family, ItlRule, UnknownBackend, names};
+pub use registry::{BackendInfo, BackendKind, Family, ItlRule, NEVER_BUILT, UnknownBackend, names};
 
 /// The README's example is compiled and run with the doctests.
 #[cfg(doctest)]

@@ -1,7 +1,5 @@
 //! SGLang's native route `/generate`.
 
-mod transcript;
-
 use crate::body::{Body, prompt_value};
 use crate::cached::CachedParts;
 use crate::choices::{Choices, Rise};
@@ -9,11 +7,11 @@ use crate::decoder::{Decoder, Problem, Reading};
 use crate::json::field::{self, Count, Field, Finish, Number, Present, Text, record};
 use crate::options::GenerateOptions;
 use crate::server_error;
+use crate::transcript::{Change, Transcript};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use servebench_core::{Decode, Prompt, Protocol, Reply, Request, Sample, Stamp};
 use std::sync::Arc;
-use transcript::{Change, Transcript};
 
 /// The native protocol: prompts as text or ids, replies with cumulative counts.
 #[derive(Debug)]

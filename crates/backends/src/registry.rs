@@ -1,7 +1,7 @@
 //! The endpoints that can be measured, one row each.
 
 use crate::options::GenerateOptions;
-use crate::{native, openai};
+use crate::{embeddings, native, openai, triton, truss};
 use servebench_core::Protocol;
 use std::fmt;
 use std::str::FromStr;
@@ -27,6 +27,14 @@ pub enum BackendKind {
     Lmdeploy,
     /// LMDeploy's chat route.
     LmdeployChat,
+    /// SGLang's embeddings route.
+    SglangEmbedding,
+    /// vLLM's embeddings route.
+    VllmEmbedding,
+    /// TensorRT-LLM behind Triton.
+    Trt,
+    /// Baseten's Truss.
+    Truss,
 }
 
 /// The language that an endpoint speaks.
@@ -39,6 +47,12 @@ pub enum Family {
     Completions,
     /// `/v1/chat/completions`.
     Chat,
+    /// `/v1/embeddings`, whose answers hold no tokens.
+    Embeddings,
+    /// Triton's `generate_stream` extension.
+    Triton,
+    /// Truss' `predict`, with a model that speaks as completions do.
+    Truss,
 }
 
 /// How the Python tool makes inter-token latencies out of chunk gaps, which decides what the `itls` of
@@ -64,6 +78,8 @@ pub struct BackendInfo {
     pub name: &'static str,
     /// Its path below the base URL.
     pub path: &'static str,
+    /// A path that answers 200 once its server is ready.
+    pub ready_path: &'static str,
     /// Port used when only a host is given.
     pub default_port: u16,
     /// Its language.
@@ -85,38 +101,65 @@ const fn row(
         Family::Native => "/generate",
         Family::Completions => "/v1/completions",
         Family::Chat => "/v1/chat/completions",
+        Family::Embeddings => "/v1/embeddings",
+        Family::Triton => "/v2/models/ensemble/generate_stream",
+        Family::Truss => "/v1/models/model:predict",
+    };
+    let ready_path = match family {
+        Family::Triton => "/v2/health/ready",
+        Family::Truss => "/v1/models/model",
+        _ => "/v1/models",
     };
     let is_sglang = default_port == SGLANG;
-    BackendInfo { kind, name, path, default_port, family, itl, is_sglang }
+    BackendInfo { kind, name, path, ready_path, default_port, family, itl, is_sglang }
 }
 
 const SGLANG: u16 = 30000;
 const VLLM: u16 = 8000;
 const LMDEPLOY: u16 = 23333;
+const TRITON: u16 = 8000;
+const TRUSS: u16 = 8080;
 
 /// The Python tool lacks `vllm-chat` and `lmdeploy-chat` in its table of ports and takes SGLang's; here
 /// they have their servers' own.
 #[rustfmt::skip] // a table
-static BACKENDS: [BackendInfo; 8] = {
+static BACKENDS: [BackendInfo; 12] = {
     use {BackendKind as Kind, Family as F, ItlRule as Itl};
     [
-        row(Kind::Sglang,        "sglang",          SGLANG,   F::Native,      Itl::PerToken),
-        row(Kind::SglangNative,  "sglang-native",   SGLANG,   F::Native,      Itl::PerToken),
-        row(Kind::SglangOai,     "sglang-oai",      SGLANG,   F::Completions, Itl::PerChunkUnlessSpeculative),
-        row(Kind::SglangOaiChat, "sglang-oai-chat", SGLANG,   F::Chat,        Itl::PerChunkUnlessSpeculative),
-        row(Kind::Vllm,          "vllm",            VLLM,     F::Completions, Itl::PerChunk),
-        row(Kind::VllmChat,      "vllm-chat",       VLLM,     F::Chat,        Itl::PerChunk),
-        row(Kind::Lmdeploy,      "lmdeploy",        LMDEPLOY, F::Completions, Itl::PerChunk),
-        row(Kind::LmdeployChat,  "lmdeploy-chat",   LMDEPLOY, F::Chat,        Itl::PerChunk),
+        row(Kind::Sglang,          "sglang",          SGLANG,   F::Native,      Itl::PerToken),
+        row(Kind::SglangNative,    "sglang-native",   SGLANG,   F::Native,      Itl::PerToken),
+        row(Kind::SglangOai,       "sglang-oai",      SGLANG,   F::Completions, Itl::PerChunkUnlessSpeculative),
+        row(Kind::SglangOaiChat,   "sglang-oai-chat", SGLANG,   F::Chat,        Itl::PerChunkUnlessSpeculative),
+        row(Kind::Vllm,            "vllm",            VLLM,     F::Completions, Itl::PerChunk),
+        row(Kind::VllmChat,        "vllm-chat",       VLLM,     F::Chat,        Itl::PerChunk),
+        row(Kind::Lmdeploy,        "lmdeploy",        LMDEPLOY, F::Completions, Itl::PerChunk),
+        row(Kind::LmdeployChat,    "lmdeploy-chat",   LMDEPLOY, F::Chat,        Itl::PerChunk),
+        row(Kind::SglangEmbedding, "sglang-embedding", SGLANG, F::Embeddings,  Itl::PerChunk),
+        row(Kind::VllmEmbedding,   "vllm-embedding",   VLLM,   F::Embeddings,  Itl::PerChunk),
+        row(Kind::Trt,             "trt",              TRITON, F::Triton,      Itl::PerChunk),
+        row(Kind::Truss,           "truss",            TRUSS,  F::Truss,       Itl::PerChunk),
     ]
 };
 
+/// A choice of the Python tool behind which there is nothing.
+pub const NEVER_BUILT: &str = "gserver";
+
 /// A backend name that is not known.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown backend `{name}` (known: {})", names().collect::<Vec<_>>().join(", "))]
+#[error("{}", told(name))]
 pub struct UnknownBackend {
     /// The name that was given.
     pub name: String,
+}
+
+fn told(name: &str) -> String {
+    if name == NEVER_BUILT {
+        return format!(
+            "backend `{name}` exists in no tool: the Python one lists it, but raises \"not \
+             implemented\" on its first request, so there is no protocol to speak"
+        );
+    }
+    format!("unknown backend `{name}` (known: {})", names().collect::<Vec<_>>().join(", "))
 }
 
 /// The names of all backends, in the order of their table.
@@ -144,13 +187,17 @@ impl BackendKind {
     /// The protocol of this backend with these options.
     pub fn protocol(self, mut options: GenerateOptions) -> Arc<dyn Protocol> {
         let BackendInfo { path, family, is_sglang, .. } = self.info();
-        if options.cache_report && *is_sglang && *family != Family::Native {
+        let is_openai = matches!(family, Family::Completions | Family::Chat);
+        if options.cache_report && *is_sglang && is_openai {
             options.extra_body.insert("return_cached_tokens_details".to_owned(), true.into());
         }
         match family {
             Family::Native => native::protocol(path, options),
             Family::Completions => openai::completions::protocol(path, options),
             Family::Chat => openai::chat::protocol(path, options),
+            Family::Embeddings => embeddings::protocol(path, options),
+            Family::Triton => triton::protocol(path, options),
+            Family::Truss => truss::protocol(path, options),
         }
     }
 }
@@ -188,8 +235,14 @@ mod tests {
 
     #[test]
     fn an_unknown_name_is_told_with_the_known_ones() {
-        let error = "trt".parse::<BackendKind>().expect_err("not a backend");
-        assert!(error.to_string().starts_with("unknown backend `trt` (known: sglang, "));
+        let error = "trtllm".parse::<BackendKind>().expect_err("not a backend");
+        assert!(error.to_string().starts_with("unknown backend `trtllm` (known: sglang, "));
+    }
+
+    #[test]
+    fn a_name_without_a_protocol_is_told_why() {
+        let error = NEVER_BUILT.parse::<BackendKind>().expect_err("not a backend");
+        assert!(error.to_string().contains("not implemented"), "{error}");
     }
 
     #[test]

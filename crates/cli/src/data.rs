@@ -1,10 +1,12 @@
 //! From the flags about data to what the loader is told.
 
-use crate::args::{DatasetArgs, GroupDistribution, MooncakeArgs, SharedPrefixArgs};
+use crate::args::{AgenticArgs, DatasetArgs, GroupDistribution, MooncakeArgs, SharedPrefixArgs};
 use crate::exit::OrCode;
 use crate::{Code, Environment, Failure};
 use servebench_backends::{BackendKind, Family};
-use servebench_datasets::{DatasetName, DatasetOptions, MooncakeOptions, SharedPrefixOptions};
+use servebench_datasets::{
+    AgenticOptions, DatasetName, DatasetOptions, MooncakeOptions, SharedPrefixOptions,
+};
 use std::path::PathBuf;
 
 /// What is taken where nothing was typed.
@@ -40,7 +42,9 @@ pub(crate) fn dataset_options(
         )));
     }
     let path = args.dataset_path.filter(|path| !path.as_os_str().is_empty());
-    if matches!(name, DatasetName::Custom | DatasetName::OpenAi) && path.is_none() {
+    if matches!(name, DatasetName::Custom | DatasetName::OpenAi | DatasetName::AgenticTrace)
+        && path.is_none()
+    {
         let name = name.name();
         return Err(Failure::usage(format!("--dataset-name {name} needs --dataset-path FILE")));
     }
@@ -79,8 +83,19 @@ pub(crate) fn dataset_options(
         exact_lengths: args.exact_lengths || (defaults.exact_lengths && name.is_random()),
         shared_prefix,
         mooncake: (name == DatasetName::Mooncake).then(|| mooncake(&args.mooncake, chat)),
+        agentic: (name == DatasetName::AgenticTrace).then(|| agentic(&args.agentic)),
         ..DatasetOptions::default()
     };
+    if options.has_turns() && !chat {
+        let flag = match name {
+            DatasetName::SharedPrefix => "--gsp-num-turns above 1",
+            _ => "--dataset-name agentic-trace",
+        };
+        return Err(Failure::usage(format!(
+            "{flag} makes conversations, which --backend {backend} cannot hold"
+        ))
+        .hint("use --backend sglang-oai-chat, vllm-chat or lmdeploy-chat"));
+    }
     options.check().or_code(Code::Usage)?;
     Ok(options)
 }
@@ -107,12 +122,20 @@ fn shared_prefix(
         range_ratio: args.gsp_range_ratio.unwrap_or(default.range_ratio),
         zipf_alpha: args.gsp_zipf_alpha,
         zipf_seed: seed.unwrap_or(default.zipf_seed),
+        turns: args.gsp_num_turns.unwrap_or(default.turns),
         ordered: args.gsp_ordered,
         fast_prepare: args.gsp_fast_prepare,
         routing_key: args.gsp_send_routing_key,
         cache: cache_folder(environment),
         ..default
     })
+}
+
+fn agentic(args: &AgenticArgs) -> AgenticOptions {
+    AgenticOptions {
+        offset: args.dataset_offset.unwrap_or(0),
+        max_turns: args.agentic_max_turns.unwrap_or(0),
+    }
 }
 
 fn mooncake(args: &MooncakeArgs, messages: bool) -> MooncakeOptions {
@@ -126,7 +149,7 @@ fn mooncake(args: &MooncakeArgs, messages: bool) -> MooncakeOptions {
 }
 
 /// Where generated data is kept: `XDG_CACHE_HOME`, else `HOME/.cache`; nowhere without either.
-fn cache_folder(environment: &Environment) -> Option<PathBuf> {
+pub(crate) fn cache_folder(environment: &Environment) -> Option<PathBuf> {
     let base = match environment.get("XDG_CACHE_HOME") {
         Some(folder) => PathBuf::from(folder),
         None => PathBuf::from(environment.get("HOME")?).join(".cache"),

@@ -36,6 +36,7 @@ pub mod fuzzing;
 mod io;
 mod names;
 mod network;
+pub mod one_batch;
 mod plan;
 mod prepare;
 pub mod profiler;

@@ -93,6 +93,9 @@ pub struct LoadPlan {
     pub use_trace_timestamps: bool,
     /// Most requests under way at once.
     pub max_concurrency: Option<usize>,
+    /// Pause between the turns of a conversation.
+    #[serde(rename = "think_time_s", serialize_with = "in_seconds")]
+    pub think_time: Duration,
     /// Open a connection for each request.
     pub cold_connections: bool,
     /// Where receive times come from.
@@ -288,6 +291,13 @@ impl Plan {
                 "--top-logprobs-num does nothing without --return-logprob".into()
             });
         }
+        let own_messages =
+            target.extra_request_body.as_ref().is_some_and(|body| body.contains_key("messages"));
+        if own_messages && dataset.has_turns() {
+            return Err(Failure::usage(
+                "--extra-request-body has messages, which would take the place of the conversation's",
+            ));
+        }
         let profile = profile.profile.then(|| profile_plan(profile, environment));
         let endless = profile.as_ref().is_some_and(|profile| profile.num_steps.is_none());
         if endless && dataset.num_prompts > LONG_PROFILE {
@@ -445,6 +455,7 @@ fn load_plan(
         use_trace_timestamps: timed && args.use_trace_timestamps.unwrap_or(true),
         // 0 means no cap upstream too.
         max_concurrency: args.max_concurrency.filter(|cap| *cap > 0),
+        think_time: Duration::from_secs_f64(args.think_time.unwrap_or(0.0)),
         cold_connections: args.cold_connections,
         receive_stamps: args.receive_stamps,
         http_reader: args.http_reader,
@@ -520,6 +531,10 @@ fn as_text<S: serde::Serializer>(base: &Option<BaseUrl>, to: S) -> Result<S::Ok,
 #[expect(clippy::ref_option, reason = "the signature that serde calls")]
 fn as_seconds<S: serde::Serializer>(time: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
     time.map(|time| time.as_secs_f64()).serialize(to)
+}
+
+fn in_seconds<S: serde::Serializer>(time: &Duration, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_f64(time.as_secs_f64())
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]

@@ -166,6 +166,7 @@ impl Workload<'_> {
             schedule: schedule.into(),
             max_concurrency: plan.load.max_concurrency,
             keep_pieces: keeps_pieces(plan),
+            think: plan.load.think_time,
             in_flight_guess: None,
         };
         (job, hash.finish())

@@ -142,6 +142,13 @@ impl Default for DatasetOptions {
 }
 
 impl DatasetOptions {
+    /// True when samples are conversations of several turns.
+    pub fn has_turns(&self) -> bool {
+        let turns = self.shared_prefix.as_ref().map_or(1, |shape| shape.turns);
+        self.name == DatasetName::AgenticTrace
+            || (self.name == DatasetName::SharedPrefix && turns > 1)
+    }
+
     /// Requests that a full set makes.
     pub fn requests(&self) -> usize {
         match &self.mooncake {

@@ -216,10 +216,17 @@ impl Visit for Reading<'_> {
         if let Some(refused) = &mut self.refused {
             return refused.take(bytes);
         }
-        if self.meter.lag().is_some() {
-            self.reply.chunks.read_after(self.meter.after());
+        let at = self.meter.last_read();
+        let Some(after) = self.meter.after() else {
+            return self.decoder.feed(at, bytes, self.reply);
+        };
+        self.reply.chunks.read_after(after);
+        let progress = self.decoder.feed(at, bytes, self.reply);
+        if !self.meter.is_told() {
+            // Then the newest byte has no more than bounds, too.
+            self.reply.chunks.followed(at);
         }
-        self.decoder.feed(self.meter.last_read(), bytes, self.reply)
+        progress
     }
 }
 

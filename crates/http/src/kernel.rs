@@ -105,6 +105,7 @@ impl<C: Clock + Unpin> KernelTcp<C> {
     }
 
     pub(crate) fn new(socket: TcpStream, tap: Tap<C>) -> Self {
+        tap.meter.ask();
         Self { socket, tap }
     }
 }

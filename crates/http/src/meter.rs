@@ -3,7 +3,7 @@
 use crate::connect::Stream;
 #[cfg(target_os = "linux")]
 use crate::kernel::{ClockMap, KernelTcp};
-use servebench_core::{Clock, ReadLag, Stamp};
+use servebench_core::{Chunks, Clock, ReadLag, Stamp};
 use std::cell::Cell;
 use std::io;
 use std::pin::Pin;
@@ -21,6 +21,10 @@ pub(crate) struct Meter {
     after: Cell<Stamp>,
     /// The last read left nothing behind.
     empty: Cell<bool>,
+    /// The system was asked for receive times...
+    asked: Cell<bool>,
+    /// ...and gave one for the last read.
+    told: Cell<bool>,
     read_since_mark: Cell<bool>,
     first_write: Cell<Option<Stamp>>,
     lag: Cell<Option<ReadLag>>,
@@ -33,6 +37,8 @@ impl Default for Meter {
             last_read: Cell::default(),
             after: Cell::default(),
             empty: Cell::new(true),
+            asked: Cell::default(),
+            told: Cell::default(),
             read_since_mark: Cell::default(),
             first_write: Cell::default(),
             lag: Cell::default(),
@@ -67,9 +73,21 @@ impl Meter {
         self.last_read.get()
     }
 
-    /// Nothing of the last read was received before.
-    pub(crate) fn after(&self) -> Stamp {
-        self.after.get()
+    /// Nothing of the last read was received before. `None` where nobody asks: reads are then taken
+    /// for the receipt.
+    pub(crate) fn after(&self) -> Option<Stamp> {
+        self.asked.get().then(|| self.after.get())
+    }
+
+    /// Whether [`last_read`](Self::last_read) is when the newest byte was received, and not just when it
+    /// was read. The system begins to stamp some time after it was first asked to.
+    pub(crate) fn is_told(&self) -> bool {
+        self.told.get()
+    }
+
+    /// From now on the system is asked for receive times.
+    pub(crate) fn ask(&self) {
+        self.asked.set(true);
     }
 
     /// How long what was read since the mark had waited; `None` where the system does not tell.
@@ -95,9 +113,10 @@ impl Meter {
     /// `last_look` is when the event loop last looked for input before it found this.
     fn note_read(&self, read: Read, last_look: Stamp) {
         if self.empty.get() {
-            self.after.set(self.last_read.get().max(last_look).min(read.now));
+            self.after.set(cut(self.last_read.get().max(last_look).min(read.now)));
         }
         self.empty.set(read.emptied);
+        self.told.set(read.arrival.is_some());
         let mut at = read.now;
         if let Some((arrival, error)) = read.arrival {
             // Whatever the two clocks did to each other, it was then.
@@ -106,13 +125,18 @@ impl Meter {
             lag.add(read.now.since(at), error);
             self.lag.set(Some(lag));
         }
-        self.last_read.set(at);
+        self.last_read.set(cut(at));
         self.read_since_mark.set(true);
     }
 
     fn note_error(&self, error: &io::Error) {
         self.error.set(Some(error.kind()));
     }
+}
+
+/// Receive stamps have one resolution wherever they go, so that what came at once has one stamp.
+fn cut(at: Stamp) -> Stamp {
+    Stamp(at.0 - at.0 % Chunks::RESOLUTION)
 }
 
 /// Where a connector hands in the socket it has opened, so that its reads are stamped.

@@ -111,7 +111,7 @@ where
         threads.into_iter().map(join).collect::<Result<Vec<_>, RunError>>()
     })?;
     let (shares, loops): (Vec<_>, Vec<_>) = results.into_iter().unzip();
-    Ok(Finished { loops, ..Finished::new(shares, job.requests.len()) })
+    Ok(Finished { loops, ..Finished::new(shares, job.total()) })
 }
 
 /// What all workers have in common.
@@ -182,7 +182,7 @@ pub async fn run_here<B: Backend>(
         clock.start();
         work(shared, backend, clock, Pacer::of_runtime(), slots).await
     });
-    Ok(Finished::new([share.await], job.requests.len()))
+    Ok(Finished::new([share.await], job.total()))
 }
 
 /// Processor time that this thread has used so far.

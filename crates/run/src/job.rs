@@ -3,6 +3,7 @@
 use crate::Encoder;
 use servebench_core::{Request, Stamp};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The requests of one phase and when they are due. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Job {
     pub max_concurrency: Option<usize>,
     /// Keep where in the text each chunk's piece ends.
     pub keep_pieces: bool,
+    /// Pause between a reply and the next turn of its conversation.
+    pub think: Duration,
     /// How many may be under way at once when neither a cap nor a burst tells: a guess, for opening
     /// connections beforehand.
     pub in_flight_guess: Option<usize>,
@@ -58,6 +61,7 @@ impl Job {
             schedule,
             max_concurrency: None,
             keep_pieces: false,
+            think: Duration::ZERO,
             in_flight_guess: None,
         }
     }
@@ -76,6 +80,11 @@ impl Job {
     /// True when all requests are due at once, at the start.
     pub(crate) fn is_burst(&self) -> bool {
         self.schedule.last().is_none_or(|last| *last == Stamp(0))
+    }
+
+    /// Requests that are sent in all, with every turn of the conversations.
+    pub fn total(&self) -> usize {
+        self.requests.iter().map(Request::turns).sum()
     }
 
     /// Requests that may be under way at once, as far as that is known beforehand: the cap, all of a

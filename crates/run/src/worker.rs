@@ -6,7 +6,7 @@ use crate::{Job, Progress, Stop};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use servebench_core::{
-    Backend, Clock, Failure, FailureKind, Record, Reply, Request, Stamp, unless,
+    Backend, Clock, Failure, FailureKind, Record, Reply, Request, Session, Stamp, unless,
 };
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -167,20 +167,62 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         }
     }
 
-    /// Sends request `index`, and returns when its response ended.
+    /// Sends request `index`, then what follows from it, and returns when the last response ended.
     ///
     /// `on_time` if nothing but its due time was waited for; `before` is when the response ended that
     /// had to be over first.
     async fn send(&self, index: usize, on_time: bool, before: Option<Stamp>) -> Stamp {
         let job = &self.shared.job;
-        let request = self.shared.request(index);
-        let mut reply = Reply { keep_pieces: job.keep_pieces, ..Reply::default() };
-        let intended = job.schedule[index];
+        let first = self.shared.request(index);
+        let mut end = self.send_one(&first, job.schedule[index], on_time, before).await;
+        let Some(conversation) = &first.conversation else { return end };
+        let (mut session, _) = Session::start(conversation);
+        let mut id = first.id;
+        while let Some(body) = session.next(&self.last_reply()) {
+            let due = Stamp::from(end.offset() + job.think);
+            if !self.pause(due).await {
+                break;
+            }
+            id += 1;
+            let headers = first.headers.clone();
+            let turn =
+                Request { id, body, headers, output_len: first.output_len, ..Request::default() };
+            let before = job.think.is_zero().then_some(end);
+            end = self.send_one(&turn, due, true, before).await;
+        }
+        end
+    }
+
+    /// Waits until the next turn of a conversation is `due`; false when the run is to end.
+    async fn pause(&self, due: Stamp) -> bool {
+        let stop = &self.shared.stop;
+        !stop.is_ordered()
+            && (self.shared.job.think.is_zero()
+                || unless(self.clock.sleep_until(due), stop.drained()).await.is_ok())
+    }
+
+    /// What the assistant said in the reply noted last; nothing if it failed.
+    fn last_reply(&self) -> String {
+        let share = self.share.borrow();
+        let last = share.records.last().filter(|record| record.is_success());
+        last.map(|record| record.reply.text.clone()).unwrap_or_default()
+    }
+
+    /// Sends one request that was to be sent at `intended`, and returns when its response ended.
+    async fn send_one(
+        &self,
+        request: &Request,
+        intended: Stamp,
+        on_time: bool,
+        before: Option<Stamp>,
+    ) -> Stamp {
+        let keep_pieces = self.shared.job.keep_pieces;
+        let mut reply = Reply { keep_pieces, ..Reply::default() };
         let dispatched = self.clock.now();
         // Without a free slot the wait is the cap's doing, not the client's.
         let lateness = on_time.then(|| dispatched.since(intended));
         self.shared.progress.send();
-        let sending = AssertUnwindSafe(self.backend.send(&request, &mut reply)).catch_unwind();
+        let sending = AssertUnwindSafe(self.backend.send(request, &mut reply)).catch_unwind();
         let outcome = match unless(sending, self.shared.stop.aborted()).await {
             Ok(Ok(())) => None,
             Ok(Err(panic)) => {

@@ -4,11 +4,13 @@ use crate::{CostModel, Sim, SimConfig, Timing, parse_faults};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-const PATHS: [&str; 12] = [
+const PATHS: [&str; 14] = [
     "/generate",
     "/v1/completions",
     "/v1/chat/completions",
     "/v1/embeddings",
+    "/v1/models/model:predict",
+    "/v2/models/ensemble/generate_stream",
     "/start_profile",
     "/stop_profile",
     "/flush_cache?timeout=0.001",

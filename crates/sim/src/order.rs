@@ -2,7 +2,7 @@
 
 use crate::request::{
     ChatBody, CompletionsBody, NativeBody, OneOrMany, Prompt, Prompts, Rid, Sampling,
-    StreamOptions, ToolChoice,
+    StreamOptions, ToolChoice, TritonBody,
 };
 use crate::wire::{ApiError, Endpoint};
 use std::borrow::Cow;
@@ -39,6 +39,8 @@ pub(crate) struct Order<'a> {
     pub(crate) include_usage: bool,
     pub(crate) continuous_usage: bool,
     pub(crate) cached_details: bool,
+    /// Whether Triton sends pieces of text rather than all of it.
+    pub(crate) incremental: bool,
     /// What the request says about reasoning.
     pub(crate) thinking: Option<bool>,
     /// The function that the reply shall call.
@@ -54,6 +56,7 @@ impl<'a> Order<'a> {
             Endpoint::Generate => native(serde_json::from_slice(body).map_err(bad)?),
             Endpoint::Completions => completions(serde_json::from_slice(body).map_err(bad)?),
             Endpoint::Chat => chat(serde_json::from_slice(body).map_err(bad)?),
+            Endpoint::Triton => triton(serde_json::from_slice(body).map_err(bad)?),
         }?;
         let sequences = order.prompts.len().saturating_mul(order.choices);
         if sequences > MAX_SEQUENCES {
@@ -120,9 +123,39 @@ fn native(body: NativeBody<'_>) -> Result<Order<'_>, ApiError> {
         include_usage: false,
         continuous_usage: false,
         cached_details: false,
+        incremental: false,
         thinking: None,
         tool: None,
         request_id: name(body.rid),
+    })
+}
+
+/// One prompt, always answered with events: a single one unless a stream is asked for. Generation goes
+/// on past its end when the least length is the greatest.
+fn triton(body: TritonBody<'_>) -> Result<Order<'_>, ApiError> {
+    let missing = |what| ApiError::bad_request(format!("`{what}` is missing"));
+    let text = body.text_input.ok_or_else(|| missing("text_input"))?;
+    let tokens = body.max_tokens.ok_or_else(|| missing("max_tokens"))?;
+    if tokens == 0 {
+        return Err(ApiError::bad_request("`max_tokens` must be at least 1"));
+    }
+    let whole = body.min_length.is_some_and(|least| least >= tokens);
+    let interval = if body.stream.unwrap_or(false) { 1 } else { u32::MAX };
+    Ok(Order {
+        endpoint: Endpoint::Triton,
+        model: None,
+        prompts: vec![Prompt::Text(text)],
+        limits: vec![Limits { tokens, ignore_eos: whole, interval }],
+        choices: 1,
+        listed: false,
+        stream: true,
+        include_usage: false,
+        continuous_usage: false,
+        cached_details: false,
+        incremental: !body.accumulate_tokens.unwrap_or(false),
+        thinking: None,
+        tool: None,
+        request_id: None,
     })
 }
 
@@ -164,6 +197,7 @@ fn openai(common: Common<'_>) -> Result<Order<'_>, ApiError> {
         include_usage: options.include_usage.unwrap_or(false),
         continuous_usage: options.continuous_usage_stats.unwrap_or(false),
         cached_details: common.cached_details.unwrap_or(false),
+        incremental: false,
         thinking: None,
         tool: None,
         request_id: name(common.rid),

@@ -61,6 +61,18 @@ pub(crate) struct ChatBody<'a> {
     pub(crate) rid: Option<Rid<'a>>,
 }
 
+/// The body of Triton's `generate_stream`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct TritonBody<'a> {
+    #[serde(borrow)]
+    pub(crate) text_input: Option<Cow<'a, str>>,
+    pub(crate) max_tokens: Option<u32>,
+    pub(crate) min_length: Option<u32>,
+    pub(crate) stream: Option<bool>,
+    pub(crate) accumulate_tokens: Option<bool>,
+}
+
 /// The body of `/v1/embeddings`.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]

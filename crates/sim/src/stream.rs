@@ -3,7 +3,7 @@
 use crate::clock;
 use crate::faults::{After, FaultPlan, Length};
 use crate::link::Link;
-use crate::wire::{DONE, Lane, Shape};
+use crate::wire::{Lane, Shape};
 use crate::work::Work;
 use bytes::Bytes;
 use std::io;
@@ -181,7 +181,7 @@ impl TokenStream {
         let (no_done, hold) =
             self.faults.as_ref().map_or((false, None), |faults| (faults.no_done, faults.hold));
         if !no_done {
-            out.extend_from_slice(DONE);
+            out.extend_from_slice(self.shape.done());
         }
         self.work.ticket.set_finished(true);
         self.phase = match hold {
@@ -212,7 +212,7 @@ impl TokenStream {
         if let Some((_, event, done)) = faults.error.take_if(|(at, ..)| sent >= *at) {
             out.extend_from_slice(event.as_bytes());
             if done {
-                out.extend_from_slice(DONE);
+                out.extend_from_slice(self.shape.done());
             }
             // The server says what it had to say: the exchange is complete, the request is not.
             self.phase = Phase::Ended;

@@ -32,7 +32,7 @@ fn replay(case: &Case) -> impl Fn(&Call, usize) -> Answer + use<> {
     }
 }
 
-fn recorded(reply: &Value) -> Answer {
+pub(super) fn recorded(reply: &Value) -> Answer {
     let writes = reply["writes"].as_array().into_iter().flatten();
     Answer {
         status: reply["status"].as_u64().expect("a status") as u16,

@@ -1,8 +1,9 @@
 //! The sets whose rows have more than a prompt, as they are sent: groups, traces, whole requests.
 
-use super::capture::{Call, is_generation};
+use super::capture::{Answer, Call, is_generation};
 use super::golden::{Case, Rerun, cases, check_each, rerun};
 use super::payloads::answer;
+use super::results::recorded;
 use serde_json::{Map, Value};
 use servebench_cli::Code;
 use std::collections::BTreeSet;
@@ -93,4 +94,75 @@ fn chat_requests_are_sent_with_their_own_fields() {
             && body.keys().all(|key| rest.contains(&key.as_str()))
     });
     assert_eq!((cases.len(), rows), (3, 4 + 7 + 7));
+}
+
+/// The replies of a recorded run, by the bodies of their requests.
+fn replay(case: &Case) -> impl Fn(&Call, usize) -> Answer + use<> {
+    let exchanges = case.rows("exchanges").to_vec();
+    move |call, _| {
+        let exchange =
+            exchanges.iter().find(|exchange| Some(&exchange["body"]) == call.body.as_ref());
+        match (is_generation(call), exchange) {
+            (true, Some(exchange)) => recorded(&exchange["reply"]),
+            (true, None) => Answer::text(400, "nobody asked for this"),
+            _ => answer(call),
+        }
+    }
+}
+
+#[test]
+fn conversations_hold_the_servers_own_replies_as_in_the_python_tool() {
+    let cases = cases("turns");
+    let compared = AtomicUsize::new(0);
+    check_each(&cases, |case| {
+        let run = rerun(case, &case.arguments(), replay(case));
+        if !matches!(run.ended, Ok(Code::Done)) {
+            return vec![format!("{:?}", run.ended)];
+        }
+        let sent: Vec<&Value> = run
+            .calls
+            .iter()
+            .filter(|call| is_generation(call))
+            .filter_map(|call| call.body.as_ref())
+            .collect();
+        let recorded: Vec<&Value> =
+            case.rows("exchanges").iter().map(|exchange| &exchange["body"]).collect();
+        compared.fetch_add(sent.len(), SeqCst);
+        let mut wrong = Vec::new();
+        if sent != recorded {
+            wrong.push(format!("{sent:?} is not {recorded:?}"));
+        }
+        let line = case.get("line");
+        for key in ["completed", "total_output_tokens", "output_lens", "generated_texts"] {
+            if run.line[key] != line[key] {
+                wrong.push(format!("{key}: {} is not {}", run.line[key], line[key]));
+            }
+        }
+        // Where the server counts, its counts are in the details and, unlike upstream, in the sum.
+        if case.get("server")["usage"] == true {
+            let lens = line["input_lens"].as_array().into_iter().flatten();
+            let sum: u64 = lens.filter_map(Value::as_u64).sum();
+            if run.line["input_lens"] != line["input_lens"] || run.line["total_input_tokens"] != sum
+            {
+                wrong.push(format!(
+                    "{} and {}",
+                    run.line["input_lens"], run.line["total_input_tokens"]
+                ));
+            }
+        }
+        let found = &run.line["conversations"];
+        let turns = found["turns"].as_array().into_iter().flatten();
+        let requests: u64 = turns.filter_map(|turn| turn["requests"].as_u64()).sum();
+        let failed = u64::from(case.name().ends_with("failure"));
+        if found["count"] != 4 || requests != sent.len() as u64 || found["completed"] != 4 - failed
+        {
+            wrong.push(format!("{found}"));
+        }
+        let numbers = run.line["turn_numbers"].as_array().map_or(0, Vec::len);
+        if numbers != sent.len() {
+            wrong.push(format!("{numbers} turn numbers"));
+        }
+        wrong
+    });
+    assert_eq!((cases.len(), compared.into_inner()), (9, 8 * 9 + 12));
 }

@@ -9,4 +9,5 @@ mod load;
 mod network;
 mod output;
 mod peer;
+mod sets;
 mod streams;

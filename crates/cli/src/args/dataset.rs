@@ -1,6 +1,6 @@
 //! What is sent.
 
-use super::{MooncakeArgs, SharedPrefixArgs, values};
+use super::{AgenticArgs, MooncakeArgs, SharedPrefixArgs, values};
 use clap::Args;
 use servebench_datasets::DatasetName;
 use std::path::PathBuf;
@@ -16,6 +16,7 @@ pub struct DatasetArgs {
     /// `random-words`: words that are one token each, of exact lengths, from no file.
     /// `generated-shared-prefix`: groups of random prompts that begin alike. `mooncake`: the requests
     /// of a trace, at its times. `openai`: a JSONL file of chat requests, with their tools and settings.
+    /// `agentic-trace`: conversations whose turns are sent one after the other, with the server's replies.
     #[arg(long, value_name = "NAME", value_parser = dataset_parser())]
     pub dataset_name: Option<DatasetName>,
 
@@ -27,7 +28,7 @@ pub struct DatasetArgs {
     #[arg(long, value_name = "N")]
     pub num_prompts: Option<usize>,
 
-    /// Output length of every request, in place of its own (sharegpt, custom, openai)
+    /// Output length of every request, in place of its own (sharegpt, custom, openai, agentic-trace)
     #[arg(long, value_name = "TOKENS")]
     pub sharegpt_output_len: Option<u32>,
 
@@ -80,13 +81,16 @@ pub struct DatasetArgs {
     /// How `mooncake` is replayed.
     #[command(flatten)]
     pub mooncake: MooncakeArgs,
+
+    /// The part of `agentic-trace` that is taken.
+    #[command(flatten)]
+    pub agentic: AgenticArgs,
 }
 
 /// Takes the names of the datasets, and lists them in the help and in errors.
 fn dataset_parser() -> impl clap::builder::TypedValueParser<Value = DatasetName> {
     use clap::builder::TypedValueParser;
-    let built = DatasetName::ALL.into_iter().filter(|name| *name != DatasetName::AgenticTrace);
-    clap::builder::PossibleValuesParser::new(built.map(DatasetName::name)).try_map(|name| {
-        DatasetName::from_name(&name).ok_or_else(|| format!("no dataset is called {name}"))
-    })
+    clap::builder::PossibleValuesParser::new(DatasetName::ALL.map(DatasetName::name)).try_map(
+        |name| DatasetName::from_name(&name).ok_or_else(|| format!("no dataset is called {name}")),
+    )
 }

@@ -40,6 +40,10 @@ pub struct LoadArgs {
     #[arg(long, value_name = "READER", default_value = "auto")]
     pub http_reader: HttpReaderName,
 
+    /// Seconds between a reply and the next turn of its conversation [default: 0]
+    #[arg(long, value_name = "SECONDS", value_parser = values::not_negative)]
+    pub think_time: Option<f64>,
+
     /// Requests sent before the measured ones [default: 1]
     #[arg(long, value_name = "N")]
     pub warmup_requests: Option<usize>,

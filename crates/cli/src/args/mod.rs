@@ -3,6 +3,7 @@
 //! A group only takes down what was typed. What was left out stays `None`, so that the plan can
 //! tell a default from a choice; what belongs together is checked in the plan.
 
+mod agentic;
 mod dataset;
 mod load;
 mod mooncake;
@@ -14,6 +15,7 @@ mod shared_prefix;
 mod target;
 pub(crate) mod values;
 
+pub use agentic::AgenticArgs;
 pub use dataset::DatasetArgs;
 pub use load::{HttpReaderName, LoadArgs, LoraDistribution, ReceiveStamps};
 pub use mooncake::{MooncakeArgs, MooncakeWorkload};

@@ -31,6 +31,11 @@ pub struct SharedPrefixArgs {
     #[arg(long, value_name = "RATIO", value_parser = values::ratio)]
     pub gsp_range_ratio: Option<f64>,
 
+    /// Questions of each conversation, sent one after the other with the server's replies (chat
+    /// backends) [default: 1]
+    #[arg(long, value_name = "N")]
+    pub gsp_num_turns: Option<u32>,
+
     /// Take prompts to have the length asked for instead of counting their tokens
     #[arg(long)]
     pub gsp_fast_prepare: bool,

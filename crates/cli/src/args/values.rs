@@ -11,6 +11,14 @@ pub(crate) fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A finite number of at least zero, and no more than a year of seconds.
+pub(super) fn not_negative(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=31_536_000.0).contains(&value) => Ok(value),
+        _ => Err(format!("expected a number from 0 on, got '{text}'")),
+    }
+}
+
 /// A finite number from 0 to 1.
 pub(super) fn ratio(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {

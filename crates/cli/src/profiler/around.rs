@@ -38,6 +38,11 @@ impl<'a> Around<'a> {
         self.session.first()
     }
 
+    /// The server's folder for the traces.
+    pub(crate) fn folder(&self) -> Option<String> {
+        self.session.folder().map(|folder| folder.to_string_lossy().into_owned())
+    }
+
     /// Waits for the traces where they can be seen, and lists them.
     pub(crate) fn finish(&mut self, interrupts: &Interrupts) -> Result<Code, Failure> {
         // Elsewhere nobody can tell whether all steps were done: the profile is stopped in any case.

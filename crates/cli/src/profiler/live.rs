@@ -52,6 +52,16 @@ impl LiveServer {
         Ok(Self { target, connect, control, simulated })
     }
 
+    /// The same server, for someone else. A simulated one ends with the first of them.
+    pub(crate) fn again(&self) -> Self {
+        Self {
+            target: self.target.clone(),
+            connect: self.connect.clone(),
+            control: self.control.clone(),
+            simulated: None,
+        }
+    }
+
     /// Whether the server runs on this machine, as far as its address tells: then its files may be
     /// seen from here.
     pub(crate) async fn is_here(&self) -> bool {

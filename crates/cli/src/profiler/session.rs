@@ -106,6 +106,11 @@ impl<'a> Session<'a> {
         &self.workers[0].server
     }
 
+    /// The first worker's folder.
+    pub(crate) fn folder(&self) -> Option<&Path> {
+        self.workers.first()?.folder()
+    }
+
     /// The workers' folders that hold traces which can be seen from here.
     fn folders(&self) -> impl Iterator<Item = PathBuf> + '_ {
         self.workers.iter().filter_map(|worker| worker.folder().map(Path::to_owned))

@@ -12,7 +12,7 @@ use crate::prepare::Prepared;
 use crate::signals::Interrupts;
 use crate::{Code, Failure, Io, Plan};
 use serde_json::Value;
-use servebench_core::{Record, Request};
+use servebench_core::Record;
 use servebench_http::{HttpBackend, Limits, Target, TcpConnect};
 use servebench_report::Calibration;
 use servebench_run::{Finished, Job, Stop, TokioClock, run_on_threads};
@@ -156,7 +156,7 @@ impl Phases<'_> {
     }
 
     fn run(&self, job: &Job, stop: &Stop, io: &Io) -> Result<Finished, Failure> {
-        let total = job.requests.iter().map(Request::turns).sum();
+        let total = job.total();
         io.say(format_args!("sending {total} requests to {}", self.server.target.base()));
         let progress = Arc::default();
         let _ticker = ticker(self.plan, io, &progress, total);

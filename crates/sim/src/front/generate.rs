@@ -1,4 +1,4 @@
-//! The three endpoints that generate tokens.
+//! The endpoints that generate tokens.
 
 use super::{Call, SimBody, reply};
 use crate::config::Timing;
@@ -49,6 +49,7 @@ pub(super) async fn generate(
         include_usage: order.include_usage,
         continuous_usage: order.continuous_usage,
         cached_details: order.cached_details,
+        incremental: order.incremental,
         tool: order.tool.map(|name| serde_json::Value::from(name).to_string()),
     };
     let record = TruthRecord {

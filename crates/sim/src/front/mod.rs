@@ -48,13 +48,19 @@ impl Route {
     fn of(path: &str) -> Option<Self> {
         Some(match path {
             "/generate" => Self::Generation(Endpoint::Generate),
-            "/v1/completions" => Self::Generation(Endpoint::Completions),
+            // A Truss whose model speaks as completions do.
+            "/v1/completions" | "/v1/models/model:predict" => {
+                Self::Generation(Endpoint::Completions)
+            }
+            "/v2/models/ensemble/generate_stream" => Self::Generation(Endpoint::Triton),
             "/v1/chat/completions" => Self::Generation(Endpoint::Chat),
             "/v1/embeddings" => Self::Embeddings,
             "/v1/models" => Self::Models,
             "/model_info" | "/get_model_info" => Self::ModelInfo,
             "/server_info" | "/get_server_info" => Self::ServerInfo,
-            "/health" | "/health_generate" | "/ping" => Self::Health,
+            "/health" | "/health_generate" | "/ping" | "/v2/health/ready" | "/v1/models/model" => {
+                Self::Health
+            }
             "/metrics" => Self::Metrics,
             "/flush_cache" => Self::FlushCache,
             "/reset_prefix_cache" | "/hicache/storage-backend/clear" => Self::ResetPrefixCache,

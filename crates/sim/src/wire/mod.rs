@@ -3,6 +3,7 @@
 mod native;
 mod number;
 mod openai;
+mod triton;
 
 use crate::engine::Progress;
 use crate::live::Live;
@@ -16,6 +17,7 @@ pub(crate) enum Endpoint {
     Generate,
     Completions,
     Chat,
+    Triton,
 }
 
 /// An answer that is an error.
@@ -116,6 +118,8 @@ pub(crate) struct Shape {
     pub(crate) include_usage: bool,
     pub(crate) continuous_usage: bool,
     pub(crate) cached_details: bool,
+    /// Whether Triton sends pieces of text rather than all of it.
+    pub(crate) incremental: bool,
     /// The function that is called, escaped for JSON, with quotes.
     pub(crate) tool: Option<String>,
 }
@@ -126,6 +130,7 @@ impl Shape {
         lane.opening = match self.endpoint {
             Endpoint::Generate => self.native_opening(),
             Endpoint::Completions | Endpoint::Chat => self.openai_opening(lane.index),
+            Endpoint::Triton => Vec::new(),
         };
     }
 
@@ -136,6 +141,7 @@ impl Shape {
             Endpoint::Generate => self.native_event(out, lane, to, seconds),
             Endpoint::Completions => self.completions_event(out, lane, to),
             Endpoint::Chat => self.chat_event(out, lane, to),
+            Endpoint::Triton => self.triton_event(out, lane, to),
         }
         lane.sent = to;
         lane.done = to >= lane.total;
@@ -143,9 +149,14 @@ impl Shape {
 
     /// Appends what follows the last event of a stream, `[DONE]` aside.
     pub(crate) fn closing(&self, out: &mut Vec<u8>, lanes: &[Lane]) {
-        if self.endpoint != Endpoint::Generate {
+        if matches!(self.endpoint, Endpoint::Completions | Endpoint::Chat) {
             self.openai_closing(out, lanes);
         }
+    }
+
+    /// What ends a stream that ends well.
+    pub(crate) fn done(&self) -> &'static [u8] {
+        if self.endpoint == Endpoint::Triton { b"" } else { b"data: [DONE]\n\n" }
     }
 
     /// The body of a reply that is not streamed.
@@ -153,6 +164,11 @@ impl Shape {
         match self.endpoint {
             Endpoint::Generate => self.native_whole(lanes, seconds),
             Endpoint::Completions | Endpoint::Chat => self.openai_whole(lanes),
+            Endpoint::Triton => {
+                let mut out = Vec::new();
+                lanes.iter().for_each(|lane| self.triton_event(&mut out, lane, lane.total));
+                out
+            }
         }
     }
 
@@ -167,9 +183,6 @@ impl Shape {
         }
     }
 }
-
-/// Ends every stream that ends well.
-pub(crate) const DONE: &[u8] = b"data: [DONE]\n\n";
 
 /// Appends `,"cached_tokens_details":{…}` (without the comma), all of it in device memory.
 fn push_cached_details(out: &mut Vec<u8>, cached: u64) {

@@ -6,7 +6,7 @@ const SURE: usize = 8;
 
 /// What a frame did to the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(crate) enum Change {
     /// Nothing.
     Nothing,
     /// It grew; what is new begins at this byte.
@@ -29,7 +29,7 @@ enum Mode {
 
 /// The text of one choice.
 #[derive(Debug)]
-pub(super) struct Transcript {
+pub(crate) struct Transcript {
     text: String,
     mode: Mode,
 }
@@ -41,13 +41,13 @@ impl Default for Transcript {
 }
 
 impl Transcript {
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         &self.text
     }
 
     /// Takes the text of a frame. `is_repeat` says that the frame's token count did not rise, `is_last`
     /// that it has a finish reason: only then may a text get shorter (a stop string is cut off).
-    pub(super) fn take(&mut self, frame: &str, is_repeat: bool, is_last: bool) -> Change {
+    pub(crate) fn take(&mut self, frame: &str, is_repeat: bool, is_last: bool) -> Change {
         if frame.is_empty() {
             return Change::Nothing;
         }
