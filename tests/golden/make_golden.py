@@ -37,6 +37,7 @@ HERE = Path(__file__).resolve().parent
 SEEDS = (1, 42, 2026)
 BACKENDS = ("sglang", "sglang-native", "sglang-oai", "sglang-oai-chat", "vllm", "vllm-chat", "lmdeploy", "lmdeploy-chat")
 NATIVE = ("sglang", "sglang-native")
+OTHERS = ("sglang-embedding", "vllm-embedding", "trt", "truss")
 # Variables that would change what the client sends; every run starts without them.
 CLIENT_VARIABLES = ("OPENAI_API_KEY", "API_KEY", "SGLANG_IS_IN_CI", "SGLANG_TORCH_PROFILER_DIR", "SGLANG_USE_MODELSCOPE")
 
@@ -194,6 +195,10 @@ class CaptureHandler(BaseHTTPRequestHandler):
         settings = self.state.settings
         if self.path.endswith(("/generate", "completions")):
             self.generate(entry, settings)
+        elif self.path.endswith(("/generate_stream", ":predict")):
+            self.send_text("".join(others(self.path, entry["body"])), 200, "text/event-stream")
+        elif self.path == "/v1/embeddings":
+            self.send_json({"object": "list", "data": [{"index": 0, "embedding": [0.5, -0.5]}], "usage": {"prompt_tokens": 7}})
         elif self.path == "/v1/models":
             self.send_json({"object": "list", "data": [{"id": "served-tiny", "object": "model"}]})
         elif self.path == "/model_info":
@@ -244,6 +249,14 @@ class CaptureHandler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+
+def others(path, body):
+    """The frames of the routes that only one kind of server has."""
+    words = WORDS[: body["max_tokens"]]
+    if path.endswith(":predict"):
+        return ["data: " + json.dumps({"choices": [{"index": 0, "text": word}]}) + "\n\n" for word in words] + ["data: [DONE]\n\n"]
+    return ["data: " + json.dumps({"model_name": "ensemble", "text_output": "".join(words[: k + 1])}) + "\n\n" for k in range(len(words))]
 
 
 class QuietServer(ThreadingHTTPServer):
@@ -517,6 +530,22 @@ def make_payloads(reference):
     return {"cases": cases}, 4
 
 
+def make_routes(reference):
+    """Payloads of the routes that only one kind of server has. trt is not waited for: it is polled where it does not answer."""
+    cases = []
+    for backend in OTHERS:
+        for name, flags, environ in payload_cases(backend):
+            if "profile" in flags or name.startswith(("profile", "flush", "both", "cache", "fake")):
+                continue
+            argv = ["--backend", backend, *COMMON, "--num-prompts", "2", *NAMED, "--ready-check-timeout-sec", "0", *flags]
+            reference.server.reset()
+            status, _ = reference.run(argv, environ=environ)
+            requests = reference.server.log()
+            case = {"name": f"{backend}/{name}", "argv": argv, "environ": dict(environ), "exit_status": status}
+            cases.append({**case, "requests": reference.clean(requests, "tiny-llama")})
+    return {"cases": cases}, 4
+
+
 def remove_profile_folders(requests):
     """The client makes the profile folder on its own machine, under /tmp unless told otherwise; leave none behind."""
     for request in requests:
@@ -651,7 +680,7 @@ def layout(value, depth, indent=0):
     return ends[0] + pad + ("," + pad).join(items) + "\n" + " " * indent + ends[1]
 
 
-MAKERS = {"datasets": make_datasets, "payloads": make_payloads, "results": make_results, "arrivals": make_arrivals, **structured.MAKERS}
+MAKERS = {"datasets": make_datasets, "payloads": make_payloads, "routes": make_routes, "results": make_results, "arrivals": make_arrivals, **structured.MAKERS}
 
 
 def main():

@@ -9,4 +9,5 @@ mod prose;
 mod simulated;
 mod stack;
 mod support;
+mod targets;
 mod verdict;

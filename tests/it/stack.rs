@@ -1,7 +1,7 @@
 //! The whole stack (engine, HTTP, decoders, metrics) against the simulated server, in memory and in
 //! virtual time: every figure is exact.
 
-use servebench::backends::{BackendKind, GenerateOptions};
+use servebench::backends::{BackendKind, Family, GenerateOptions};
 use servebench::core::{FailureKind, Request, Sample, Stamp};
 use servebench::http::{FnConnect, HttpBackend, Limits, Stream, Target};
 use servebench::metrics::{Aggregates, ItlRule, Measured, Options, aggregate};
@@ -107,24 +107,39 @@ fn near(value: Option<f64>, want: f64) {
 
 #[test]
 fn every_backend_reports_exact_times_and_counts() {
-    for kind in BackendKind::all() {
+    for kind in BackendKind::all().filter(|kind| kind.info().family != Family::Embeddings) {
         let finished = Stack::new(kind).run();
         let [record] = finished.records.as_slice() else { panic!("{kind}: one record") };
         assert_eq!(record.reply.failure, None, "{kind}");
         let stamps: Vec<_> = record.reply.chunks.iter().map(|chunk| chunk.at).collect();
         assert_eq!(stamps, [250, 260, 270, 280].map(Stamp::from_millis), "{kind}");
-        assert_eq!(record.reply.completion_tokens, Some(TOKENS), "{kind}");
-        assert_eq!(record.reply.prompt_tokens, Some(5), "{kind}");
+        // Triton counts nothing: there, each chunk is taken for a token.
+        let counts = kind.info().family != Family::Triton;
+        assert_eq!(record.reply.completion_tokens, counts.then_some(TOKENS), "{kind}");
+        assert_eq!(record.reply.prompt_tokens, counts.then_some(5), "{kind}");
         assert_eq!(record.reply.text.len(), TOKENS as usize, "{kind}");
 
         let run = numbers(&finished);
         near(run.ttft.map(|ttft| ttft.mean), 0.250);
         near(run.itl.map(|itl| itl.mean), 0.010);
-        near(run.token_itl.map(|itl| itl.p99), 0.010);
+        assert_eq!(run.token_itl.is_some(), counts, "{kind}");
+        near(run.token_itl.map_or(Some(0.010), |itl| Some(itl.p99)), 0.010);
         near(run.own.tpot.map(|tpot| tpot.mean), 0.010);
         near(run.own.e2e.map(|e2e| e2e.mean), 0.280);
         near(run.own.duration, 0.280);
         near(run.own.output_throughput, f64::from(TOKENS) / 0.280);
+    }
+}
+
+#[test]
+fn an_embedding_has_a_latency_alone() {
+    for kind in [BackendKind::SglangEmbedding, BackendKind::VllmEmbedding] {
+        let finished = Stack::new(kind).run();
+        let run = numbers(&finished);
+        assert_eq!((run.completed, run.own.total_output_tokens), (1, 0), "{kind}");
+        near(run.own.e2e.map(|e2e| e2e.mean), 0.250);
+        assert!(run.ttft.is_none() && run.itl.is_none() && run.own.tpot.is_none(), "{kind}");
+        assert_eq!(run.own.max_output_tokens_per_s, None, "{kind}");
     }
 }
 

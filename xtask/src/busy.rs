@@ -1,41 +1,50 @@
 //! `cargo xtask bench busy`: what a client says that is kept from reading in time.
 //!
-//! The same load is measured by a client at rest, by one that shares its core with programs that
-//! spin, and by one that is stopped for a while; with the kernel's receive stamps, with the times of
-//! its own reads, and by the nearest peer. The server's own account stands beside each.
+//! The same load is measured by a client at rest, by one whose core another program takes again and
+//! again, and by one that is stopped for a while; with the kernel's receive stamps, with the times
+//! of its own reads, and by the nearest peer. The server's own account stands beside each.
 
 use crate::rig::{self, Bed, Client, Load, Place, Report, Rig, Run, Scenario, Spread, scenario};
 use crate::shell;
 use anyhow::{Context, Result, bail, ensure};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A client that is kept from reading in time, with kernel stamps and without.
 #[derive(clap::Args, Debug)]
 pub(crate) struct Arguments {
     #[command(flatten)]
     bed: Bed,
-    /// Programs that spin on the client's core in the second part
-    #[arg(long, default_value_t = 3, value_name = "N")]
-    spinners: u32,
+    /// For how long a program on the client's core spins at a time, in milliseconds
+    #[arg(long, default_value_t = 7, value_name = "MS")]
+    spin_ms: u64,
+    /// For how long it then rests, in milliseconds
+    #[arg(long, default_value_t = 2, value_name = "MS")]
+    rest_ms: u64,
     /// For how long the client is stopped in the third part, in milliseconds
     #[arg(long, default_value_t = 200, value_name = "MS")]
     stop_ms: u64,
+    /// Parts to run (comma-separated)
+    #[arg(long, value_delimiter = ',', default_value = "rest,busy,stopped")]
+    parts: Vec<Trouble>,
 }
 
-/// Seventy streams at once on average: little work, so that the delay is all that the client suffers.
-const LOAD: Scenario = scenario("busy", Load::Open(100.0), 600, 64, (50, 10));
+/// Thirty-four streams at once on average: little work, so that delay is all that the client suffers.
+const LOAD: Scenario = scenario("busy", Load::Open(50.0), 300, 64, (50, 10));
 
 /// Seconds from launch to the stop: the middle of the run.
 const STOP_AT: f64 = 3.5;
 
 /// What keeps the client from reading.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq)]
 enum Trouble {
-    Nothing,
-    Spinners,
-    Stop,
+    /// Nothing does
+    Rest,
+    /// A program spins on its core
+    Busy,
+    /// It is stopped for a while
+    Stopped,
 }
 
 /// Who measures, and the flags that make it do so.
@@ -61,11 +70,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         "{} requests at {rate} a second, {} tokens each; the server's TTFT is {} ms, its ITL {} ms.",
         LOAD.requests, LOAD.output_tokens, LOAD.ttft_ms, LOAD.itl_ms
     );
-    for (trouble, title) in [
-        (Trouble::Nothing, "At rest".to_owned()),
-        (Trouble::Spinners, format!("Busy: {} programs spin on its core", arguments.spinners)),
-        (Trouble::Stop, format!("Stopped for {} ms in the middle", arguments.stop_ms)),
-    ] {
+    for &trouble in &arguments.parts {
+        let title = match trouble {
+            Trouble::Rest => "At rest".to_owned(),
+            Trouble::Busy => format!(
+                "Busy: a program takes its core for {} ms, again and again after {} ms",
+                arguments.spin_ms, arguments.rest_ms
+            ),
+            Trouble::Stopped => format!("Stopped for {} ms in the middle", arguments.stop_ms),
+        };
         let mut rows = Vec::new();
         for (name, client, flags) in &measurers {
             rows.push((*name, measure(arguments, &rig, client, flags, trouble)?));
@@ -84,12 +97,12 @@ fn measure(
 ) -> Result<Run> {
     let bed = &arguments.bed;
     let mut place = bed.client_place()?;
-    let mut spinners = Spinners::default();
-    if trouble == Trouble::Spinners {
-        place.nice = 0; // as much as the others have
-        spinners.start(place, arguments.spinners)?;
+    let spinner = (trouble == Trouble::Busy).then(|| Spinner::start(arguments, place));
+    let _spinner = spinner.transpose()?;
+    if trouble == Trouble::Busy && place.nice == 0 {
+        place.nice = 10; // the other one goes first, whatever its scheduler
     }
-    let mut to_come = trouble == Trouble::Stop;
+    let mut to_come = trouble == Trouble::Stopped;
     let mut during = |pid: u32, seconds: f64| {
         if to_come && seconds >= STOP_AT {
             to_come = false;
@@ -102,27 +115,44 @@ fn measure(
     Ok(run)
 }
 
-/// Programs that never wait.
-#[derive(Debug, Default)]
-struct Spinners(Vec<Child>);
+/// Spins and rests in turn until it is killed.
+#[derive(clap::Args, Debug)]
+pub(crate) struct Spin {
+    spin_ms: u64,
+    rest_ms: u64,
+}
 
-impl Spinners {
-    fn start(&mut self, place: Place, number: u32) -> Result<()> {
-        for _ in 0..number {
-            let mut command = place.command(Path::new("sh"));
-            command.args(["-c", "while :; do :; done"]).stdin(Stdio::null());
-            self.0.push(command.spawn().context("cannot start a program that spins")?);
-        }
-        Ok(())
+/// The program that keeps the client from reading: this one, told to spin.
+pub(crate) fn spin(times: &Spin) -> Result<()> {
+    loop {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(times.spin_ms) {}
+        std::thread::sleep(Duration::from_millis(times.rest_ms));
     }
 }
 
-impl Drop for Spinners {
+/// Such a program while it runs.
+#[derive(Debug)]
+struct Spinner(Child);
+
+impl Spinner {
+    fn start(arguments: &Arguments, place: Place) -> Result<Self> {
+        // Programs of one kind share a core in slices of 3 ms; one with a real-time priority takes it
+        // for as long as it likes. Only some users may start one.
+        let favoured = shell::succeeds(shell::command("chrt").args(["--fifo", "1", "true"]));
+        let scheduler = if favoured { ["chrt", "--fifo", "1"] } else { ["nice", "-n", "0"] };
+        let mut command = place.command(Path::new(scheduler[0]));
+        command.args(&scheduler[1..]).arg(std::env::current_exe()?);
+        command.arg("spin").args([arguments.spin_ms, arguments.rest_ms].map(|ms| ms.to_string()));
+        let child = command.stdin(Stdio::null()).spawn();
+        Ok(Self(child.context("cannot start the program that spins")?))
+    }
+}
+
+impl Drop for Spinner {
     fn drop(&mut self) {
-        for child in &mut self.0 {
-            if let Err(error) = child.kill().and_then(|()| child.wait()) {
-                eprintln!("process {} may still spin: {error}", child.id());
-            }
+        if let Err(error) = self.0.kill().and_then(|()| self.0.wait()) {
+            eprintln!("process {} may still spin: {error}", self.0.id());
         }
     }
 }

@@ -51,6 +51,9 @@ enum Command {
     Fuzz(tools::Fuzz),
     /// Package every library crate as for publishing
     Package(package::Arguments),
+    /// Take a core for a while, again and again
+    #[command(hide = true)]
+    Spin(busy::Spin),
     /// Run the README's first command and look at what it left
     Smoke,
 }
@@ -75,6 +78,7 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Live(arguments) => live::run(arguments),
         Command::Fuzz(arguments) => tools::fuzz(arguments),
         Command::Package(arguments) => package::run(arguments),
+        Command::Spin(arguments) => busy::spin(arguments),
         Command::Smoke => smoke::run(),
     }
 }

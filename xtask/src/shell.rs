@@ -67,8 +67,12 @@ pub(crate) fn release_binaries(packages: &[&str]) -> Result<PathBuf> {
 
 /// True when `program` can be started with `argument` (`--version`, mostly).
 pub(crate) fn has(program: &str, argument: &str) -> bool {
-    command(program)
-        .arg(argument)
+    succeeds(command(program).arg(argument))
+}
+
+/// True when the command can be started and ends well; what it writes is not shown.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .stdin(Stdio::null())

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 /// asked for. Tokens come at fixed times (--ttft-ms, --itl-ms) or as an engine model has them
 /// (--engine). A fault script (--faults) makes it fail as servers fail.
 ///
-/// It prints one line, `sim-server listening on http://HOST:PORT`, and runs until SIGINT or
+/// It prints one line, `sim-server listening on http://HOST:PORT` (or `unix:PATH`), and runs until SIGINT or
 /// SIGTERM.
 #[derive(Debug, Parser)]
 #[command(name = "sim-server", version, after_long_help = EXAMPLES, max_term_width = 100)]
@@ -24,6 +24,11 @@ pub struct Args {
     /// Port to listen on; 0 takes a free one, which is printed
     #[arg(long, default_value_t = 0)]
     pub port: u16,
+
+    /// Unix socket to listen at instead; it must not exist yet
+    #[cfg(unix)]
+    #[arg(long, value_name = "PATH", conflicts_with_all = ["host", "port", "threads"])]
+    pub socket: Option<PathBuf>,
 
     /// Threads, each with its own listener on the same port (more than 1 needs Linux)
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]

@@ -22,7 +22,14 @@ pub(crate) fn serve(
     // Too few descriptors show as connections that are not accepted; what can be had is taken.
     drop(rlimit::increase_nofile_limit(u64::MAX));
     let sim = Sim::new(config);
-    listen_and_serve(args, &sim, &tls, out).map_err(|error| (Exit::CannotListen, error))?;
+    #[cfg(unix)]
+    let served = match &args.socket {
+        Some(path) => serve_at_socket(path, &sim, out),
+        None => listen_and_serve(args, &sim, &tls, out),
+    };
+    #[cfg(not(unix))]
+    let served = listen_and_serve(args, &sim, &tls, out);
+    served.map_err(|error| (Exit::CannotListen, error))?;
     if let Some(path) = &args.truth_log {
         write_truth(&sim, path).map_err(|error| (Exit::LogNotWritten, error))?;
     }
@@ -67,6 +74,24 @@ fn listen_and_serve(args: &Args, sim: &Sim, tls: &Tls, out: &mut dyn Write) -> R
         drop(thread.join());
     }
     ended
+}
+
+/// Serves at a Unix socket, which is removed in the end.
+#[cfg(unix)]
+fn serve_at_socket(path: &Path, sim: &Sim, out: &mut dyn Write) -> Result<()> {
+    let runtime = runtime()?;
+    runtime.block_on(async {
+        let listener = tokio::net::UnixListener::bind(path)
+            .with_context(|| format!("cannot listen at {}", path.display()))?;
+        let signal = signal()?;
+        writeln!(out, "sim-server listening on unix:{}", path.display())?;
+        out.flush()?;
+        tokio::select! {
+            () = sim.serve_unix(listener) => {}
+            () = signal => {}
+        }
+        std::fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
+    })
 }
 
 fn runtime() -> Result<Runtime> {

@@ -1,7 +1,7 @@
 //! The strict and the loose reading of frames agree.
 
 use crate::json::field::{Field, strict};
-use crate::{native, openai};
+use crate::{embeddings, native, openai, triton};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -115,6 +115,16 @@ fn native_frame() -> BoxedStrategy<Value> {
     ])
 }
 
+fn triton_frame() -> BoxedStrategy<Value> {
+    object(vec![("text_output", text().boxed()), ("error", anything().boxed())])
+}
+
+fn embeddings_answer() -> BoxedStrategy<Value> {
+    let row = object(vec![("embedding", anything().boxed())]);
+    let usage = object(vec![("prompt_tokens", count().boxed())]);
+    object(vec![("data", list(row)), ("usage", usage), ("error", anything().boxed())])
+}
+
 /// Reads a document both ways. Returns whether the strict one took it.
 fn compare<F>(written: &str) -> Result<bool, TestCaseError>
 where
@@ -137,6 +147,8 @@ trait AsFrame<'a> {
 
 struct OpenAi;
 struct Native;
+struct Triton;
+struct Embeddings;
 
 impl<'a> AsFrame<'a> for OpenAi {
     type Frame = openai::frame::Frame<'a>;
@@ -144,6 +156,14 @@ impl<'a> AsFrame<'a> for OpenAi {
 
 impl<'a> AsFrame<'a> for Native {
     type Frame = native::Frame<'a>;
+}
+
+impl<'a> AsFrame<'a> for Triton {
+    type Frame = triton::Frame<'a>;
+}
+
+impl AsFrame<'_> for Embeddings {
+    type Frame = embeddings::Answer;
 }
 
 proptest! {
@@ -157,6 +177,16 @@ proptest! {
     fn native_frames_are_read_the_same(value in native_frame()) {
         compare::<Native>(&value.to_string())?;
         compare::<Native>(&serde_json::to_string_pretty(&value).expect("JSON"))?;
+    }
+
+    #[test]
+    fn triton_frames_are_read_the_same(value in triton_frame()) {
+        compare::<Triton>(&value.to_string())?;
+    }
+
+    #[test]
+    fn embeddings_are_read_the_same(value in embeddings_answer()) {
+        compare::<Embeddings>(&value.to_string())?;
     }
 
     #[test]

@@ -333,8 +333,7 @@ impl State {
 
 /// What must hold for all bytes: no panic, cuts change stamps only, nothing follows the end. The first
 /// byte chooses route, rows and the cut.
-#[doc(hidden)]
-pub fn fuzz(data: &[u8]) {
+pub(crate) fn fuzz(data: &[u8]) {
     let Some((&seed, data)) = data.split_first() else { return };
     let route = if seed & 1 == 0 { BatchRoute::Native } else { BatchRoute::Completions };
     let read = |cut: usize| {

@@ -33,6 +33,11 @@ pub fn sse(data: &[u8]) {
     }
 }
 
+/// No stream of a batch panics, and cuts change nothing. The first byte chooses route, rows and the cut.
+pub fn batch_frames(data: &[u8]) {
+    crate::batch::fuzz(data);
+}
+
 /// No native stream panics, and cuts change stamps only.
 pub fn native_frames(data: &[u8]) {
     frames(BackendKind::Sglang, data);

@@ -121,6 +121,47 @@ fn bodies_are_those_of_the_python_tool() {
     assert!(compared.values().all(|&n| n > 50), "many requests each: {compared:?}");
 }
 
+/// The one difference of these bodies beside the two: where a sampling flag did nothing, it does.
+#[test]
+fn bodies_of_single_servers_are_those_of_the_python_tool() {
+    let mut compared = BTreeMap::new();
+    for case in golden("routes") {
+        let name = case["name"].as_str().expect("a name");
+        let argv = case["argv"].as_array().expect("words").iter().filter_map(Value::as_str);
+        let flags = flags(&argv.collect::<Vec<_>>());
+        let kind: BackendKind = flags["--backend"][0].parse().expect("a backend");
+        let changed =
+            ["--temperature", "--disable-stream"].iter().any(|flag| flags.contains_key(*flag));
+        let adapters = flags.contains_key("--lora-name");
+        let embeds = kind.info().family == Family::Embeddings;
+        let requests = case["requests"].as_array().expect("requests");
+        for request in requests.iter().filter(|request| request["path"] == kind.info().path) {
+            let sent = &request["body"];
+            let prompt =
+                ["text_input", "prompt", "input"].iter().find_map(|key| sent[key].as_str());
+            let sample = Sample {
+                prompt: prompt.expect("a text").into(),
+                output_len: sent["max_tokens"].as_u64().unwrap_or(4) as u32,
+                ..Sample::default()
+            };
+            let options = GenerateOptions { include_usage: false, ..options(&flags, sent) };
+            let adapter = sent["lora_path"].as_str();
+            assert_eq!(adapter.is_some(), adapters && embeds, "{name}");
+            let body = kind.protocol(options).encode(&sample, adapter);
+            let ours: Value = serde_json::from_slice(&body).expect("JSON");
+            if changed && kind == BackendKind::Trt || flags.contains_key("--temperature") && !embeds
+            {
+                assert_ne!(&ours, sent, "{name}");
+                continue;
+            }
+            assert_eq!(&ours, sent, "{name}");
+            *compared.entry(kind.name()).or_insert(0) += 1;
+        }
+    }
+    assert_eq!(compared.len(), 4, "all backends: {compared:?}");
+    assert!(compared.values().all(|&n| n > 30), "many requests each: {compared:?}");
+}
+
 /// What the Python tool keeps of a reply, as far as it does not depend on time.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Outcome {

@@ -16,6 +16,10 @@ const PIECES: &[&str] = &[
     "{\"choices\":[{\"message\":{\"content\":\"whole\"}}]}",
     "{\n\"choices\": [",
     "]}\n",
+    "data: {\"text_output\":\"a\",\"model_name\":\"ensemble\"}\n\n",
+    "data:{\"text_output\":\"ab\"}\n\n",
+    "{\"data\":[{\"embedding\":[0.5,NaN]}],\"usage\":{\"prompt_tokens\":3}}",
+    "{\"data\":[{\"embedding\":\"AAAA\"},{}]}",
     "data: {\"error\":{\"message\":\"no\"}}\n\n",
     "event: error\n",
     "event: ping\ndata: x\n\n",
@@ -58,6 +62,8 @@ proptest! {
         run(fuzzing::native_frames, seed, &bytes);
         run(fuzzing::completions_frames, seed, &bytes);
         run(fuzzing::chat_frames, seed, &bytes);
+        run(fuzzing::triton_frames, seed, &bytes);
+        run(fuzzing::embeddings_answer, seed, &bytes);
     }
 
     #[test]

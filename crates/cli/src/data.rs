@@ -48,14 +48,23 @@ pub(crate) fn dataset_options(
         let name = name.name();
         return Err(Failure::usage(format!("--dataset-name {name} needs --dataset-path FILE")));
     }
-    let chat = backend.info().family == Family::Chat;
+    let family = backend.info().family;
+    // What has to be answered with text, or has images.
+    let generates = matches!(name.name(), "mooncake" | "image" | "mmmu");
+    if family == Family::Embeddings && generates {
+        return Err(Failure::usage(format!(
+            "--dataset-name {} cannot be embedded: --backend {backend} returns vectors",
+            name.name()
+        )));
+    }
+    let chat = family == Family::Chat;
     if name == DatasetName::OpenAi && !chat {
         return Err(Failure::usage(format!(
             "--dataset-name openai holds chat requests, which --backend {backend} cannot send"
         ))
         .hint("use --backend sglang-oai-chat, vllm-chat or lmdeploy-chat"));
     }
-    let shape = shared_prefix(args.shared_prefix, args.seed, environment)?;
+    let shape = shared_prefix(&args.shared_prefix, args.seed, environment)?;
     let shared_prefix = (name == DatasetName::SharedPrefix).then_some(shape);
     let mut num_prompts = args.num_prompts.unwrap_or(defaults.num_prompts);
     if let Some(shape) = &shared_prefix {
@@ -84,7 +93,6 @@ pub(crate) fn dataset_options(
         shared_prefix,
         mooncake: (name == DatasetName::Mooncake).then(|| mooncake(&args.mooncake, chat)),
         agentic: (name == DatasetName::AgenticTrace).then(|| agentic(&args.agentic)),
-        ..DatasetOptions::default()
     };
     if options.has_turns() && !chat {
         let flag = match name {
@@ -101,7 +109,7 @@ pub(crate) fn dataset_options(
 }
 
 fn shared_prefix(
-    args: SharedPrefixArgs,
+    args: &SharedPrefixArgs,
     seed: Option<u32>,
     environment: &Environment,
 ) -> Result<SharedPrefixOptions, Failure> {
@@ -127,7 +135,6 @@ fn shared_prefix(
         fast_prepare: args.gsp_fast_prepare,
         routing_key: args.gsp_send_routing_key,
         cache: cache_folder(environment),
-        ..default
     })
 }
 

@@ -13,10 +13,14 @@ pub struct Environment {
 }
 
 /// The variables read, with what they do: for the documentation.
-pub const VARIABLES: [(&str, &str); 14] = [
+pub const VARIABLES: [(&str, &str); 15] = [
     ("OPENAI_API_KEY", "sent to the server as `Authorization: Bearer <value>` with every call"),
     ("API_KEY", "sent as `Authorization: <value>` when OPENAI_API_KEY is not set"),
     ("SGLANG_IS_IN_CI", "`true` or `1`: flush the cache before a run on an sglang backend"),
+    (
+        "GITHUB_STEP_SUMMARY",
+        "file that bench-one-batch-server appends its report to when SGLANG_IS_IN_CI is on",
+    ),
     ("SGLANG_TORCH_PROFILER_DIR", "where the server writes profiler traces (default /tmp)"),
     (
         "SGLANG_USE_MODELSCOPE",

@@ -1,8 +1,8 @@
 //! What will be done: validated, complete, serializable. No I/O.
 
 use crate::args::{
-    DatasetArgs, HttpReaderName, LoadArgs, LoraDistribution, OwnArgs, ProfileArgs, ReceiveStamps,
-    ReportArgs, SamplingArgs, TargetArgs,
+    BalanceName, DatasetArgs, HttpReaderName, LoadArgs, LoraDistribution, OwnArgs, ProfileArgs,
+    ReceiveStamps, ReportArgs, SamplingArgs, TargetArgs,
 };
 use crate::data::{DataDefaults, dataset_options};
 use crate::environment::Environment;
@@ -46,6 +46,12 @@ pub struct Plan {
     /// Address of the server; `None` when it is simulated.
     #[serde(serialize_with = "as_text")]
     pub base_url: Option<BaseUrl>,
+    /// Addresses of further servers to which the requests are dealt.
+    #[serde(serialize_with = "all_as_text", skip_serializing_if = "Vec::is_empty")]
+    pub further_base_urls: Vec<BaseUrl>,
+    /// How they are dealt; `None` with one server.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub balance: Option<BalanceName>,
     /// Whether the built-in server is measured.
     pub simulate: bool,
     /// How long to wait for the server; `None` skips the check.
@@ -257,6 +263,7 @@ impl Plan {
         let mut defaults = if own.simulate { SIMULATED_DATA } else { SERVER_DATA };
         defaults.exact_lengths &= target.tokenizer.is_none();
         let backend = target.backend.unwrap_or(BackendKind::Sglang);
+        check_backend(backend, &target, &load, own.simulate)?;
         let mut warnings = Vec::new();
 
         let seed = dataset.seed.unwrap_or(42);
@@ -316,10 +323,16 @@ impl Plan {
             return Err(Failure::usage(format!("--temperature {temperature} is not 0 or more")));
         }
 
+        let (base_url, further_base_urls) = base_urls(&target, &own, backend)?;
+        if !further_base_urls.is_empty() && profile.is_some() {
+            return Err(Failure::usage("--profile works with one server, not with --base-urls"));
+        }
         let ready_seconds = target.ready_check_timeout_sec.unwrap_or(60);
         Ok(Self {
             backend,
-            base_url: base_url(&target, &own, backend)?,
+            base_url,
+            balance: (!further_base_urls.is_empty()).then(|| target.balance.unwrap_or_default()),
+            further_base_urls,
             simulate: own.simulate,
             ready_timeout: u64::try_from(ready_seconds)
                 .ok()
@@ -384,6 +397,55 @@ impl Plan {
         let json = serde_json::to_string_pretty(self).or_code(Code::Bug)?;
         io.print(json).or_code(Code::Output)
     }
+}
+
+/// Triton and Truss list no models and know no adapters.
+fn check_backend(
+    backend: BackendKind,
+    target: &TargetArgs,
+    load: &LoadArgs,
+    simulate: bool,
+) -> Result<(), Failure> {
+    if !matches!(backend.info().family, Family::Triton | Family::Truss) {
+        return Ok(());
+    }
+    if target.model.is_none() && !simulate {
+        return Err(Failure::usage(format!(
+            "--backend {backend} needs --model: such a server does not say what it serves"
+        )));
+    }
+    if !load.lora_name.is_empty() {
+        return Err(Failure::usage(format!(
+            "--lora-name does nothing with --backend {backend}, which has no adapters"
+        )));
+    }
+    Ok(())
+}
+
+/// The server's address, and those of further ones.
+fn base_urls(
+    target: &TargetArgs,
+    own: &OwnArgs,
+    backend: BackendKind,
+) -> Result<(Option<BaseUrl>, Vec<BaseUrl>), Failure> {
+    if target.balance.is_some() && target.base_urls.len() < 2 {
+        return Err(Failure::usage(
+            "--balance deals requests to several servers: give --base-urls",
+        ));
+    }
+    if target.base_urls.is_empty() {
+        return Ok((base_url(target, own, backend)?, Vec::new()));
+    }
+    if own.simulate {
+        return Err(Failure::usage("--simulate starts its own server: drop --base-urls"));
+    }
+    let parse = |url: &String| {
+        let parsed = url.parse::<BaseUrl>();
+        parsed.map_err(|error| Failure::usage(format!("--base-urls: {error}")))
+    };
+    let mut urls = target.base_urls.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+    let first = urls.remove(0);
+    Ok((Some(first), urls))
 }
 
 fn base_url(
@@ -526,6 +588,10 @@ fn by_name<S: serde::Serializer>(backend: &BackendKind, to: S) -> Result<S::Ok, 
 #[expect(clippy::ref_option, reason = "the signature that serde calls")]
 fn as_text<S: serde::Serializer>(base: &Option<BaseUrl>, to: S) -> Result<S::Ok, S::Error> {
     base.as_ref().map(ToString::to_string).serialize(to)
+}
+
+fn all_as_text<S: serde::Serializer>(bases: &[BaseUrl], to: S) -> Result<S::Ok, S::Error> {
+    to.collect_seq(bases.iter().map(ToString::to_string))
 }
 
 #[expect(clippy::ref_option, reason = "the signature that serde calls")]

@@ -44,12 +44,19 @@ pub struct Model {
 pub struct Control<K> {
     caller: Caller<K>,
     family: Family,
+    ready_path: &'static str,
 }
 
 impl<K: Connect> Control<K> {
-    /// Controls the server of `caller`.
+    /// Controls the server of `caller`, which is ready once it lists its models.
     pub fn new(caller: Caller<K>, family: Family) -> Self {
-        Self { caller, family }
+        Self { caller, family, ready_path: "/v1/models" }
+    }
+
+    /// The server is ready once it answers 200 at `path`.
+    #[must_use]
+    pub fn with_ready_path(self, path: &'static str) -> Self {
+        Self { ready_path: path, ..self }
     }
 
     /// The kind of server that calls are made for.
@@ -96,11 +103,12 @@ impl<K: Connect> Control<K> {
         })
     }
 
-    /// Waits until `GET /v1/models` answers 200, trying once a second for at most `limit`.
+    /// Waits until the path that tells so (`/v1/models`, or
+    /// [another](Self::with_ready_path)) answers 200, trying once a second for at most `limit`.
     ///
     /// What waiting cannot mend (a refused key, an untrusted certificate) is an error at once.
     pub async fn wait_ready(&self, limit: Duration) -> Result<(), ControlError> {
-        let path = "/v1/models";
+        let path = self.ready_path;
         let mut last = String::from("none");
         let polling = async {
             loop {

@@ -86,11 +86,19 @@ pub struct Rare {
     pub accept_length: Option<f64>,
     /// Where cached prompt tokens were found.
     pub cached_details: Option<CachedDetails>,
+    /// Which of several servers the request went to, by its place in their list; `None` with one server.
+    pub target: Option<u32>,
 }
 
 impl Rare {
-    const NONE: Self =
-        Self { connect: None, tls: None, reconnects: 0, accept_length: None, cached_details: None };
+    const NONE: Self = Self {
+        connect: None,
+        tls: None,
+        reconnects: 0,
+        accept_length: None,
+        cached_details: None,
+        target: None,
+    };
 }
 
 /// How long received bytes waited until the client read them.

@@ -162,6 +162,13 @@ impl DatasetOptions {
         let wrong = |flag, problem: String| Err(DatasetError::Option { flag, problem });
         let random = self.name.is_random();
         let name = self.name.name();
+        if let Some(replay) = &self.mooncake {
+            replay.check()?;
+        }
+        if self.name == DatasetName::SharedPrefix {
+            let shape = self.shared_prefix.clone().unwrap_or_default();
+            shape.check(self.tokenize_prompt)?;
+        }
         if self.num_prompts == 0 {
             return wrong("--num-prompts", "must be at least 1".to_owned());
         }
@@ -177,13 +184,6 @@ impl DatasetOptions {
             && conversations
         {
             return wrong("--sharegpt-output-len", format!("must be at least 4, not {len}"));
-        }
-        if let Some(replay) = &self.mooncake {
-            replay.check()?;
-        }
-        if self.name == DatasetName::SharedPrefix {
-            let shape = self.shared_prefix.clone().unwrap_or_default();
-            shape.check(self.tokenize_prompt)?;
         }
         if self.tokenize_prompt && !random && self.name != DatasetName::SharedPrefix {
             return wrong("--tokenize-prompt", format!("does not go with --dataset-name {name}"));

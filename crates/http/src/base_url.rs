@@ -1,13 +1,15 @@
 //! Where a server is: one rule for every call that is made to it.
 
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use url::{Host, Url};
 
 /// The base URL of a server, as in `http://127.0.0.1:30000` or `https://gateway/team-a`.
 ///
 /// Paths are appended to its path: a trailing slash is dropped, and so is a trailing `/v1`, since
-/// the endpoints' paths bring their own. Without a scheme, `http` is meant.
+/// the endpoints' paths bring their own. Without a scheme, `http` is meant. A server behind a Unix
+/// socket has `unix:` and the socket's path, as in `unix:/run/server.sock`; HTTP is spoken over it.
 ///
 /// ```
 /// use servebench_http::BaseUrl;
@@ -25,6 +27,7 @@ pub struct BaseUrl {
     port: u16,
     prefix: String,
     authority: String,
+    socket: Option<PathBuf>,
 }
 
 /// Why a base URL is refused. Messages never repeat the URL's credentials.
@@ -39,8 +42,8 @@ pub enum BaseUrlError {
         /// What the parser says.
         reason: String,
     },
-    /// A scheme other than `http` and `https`.
-    #[error("`{url}` has scheme `{scheme}`; only http and https are spoken")]
+    /// A scheme other than `http`, `https` and `unix`.
+    #[error("`{url}` has scheme `{scheme}`; only http, https and unix are spoken")]
     Scheme {
         /// What was given.
         url: String,
@@ -70,6 +73,27 @@ impl BaseUrl {
         }
     }
 
+    /// The server behind the Unix socket at `path`.
+    fn from_socket(path: &str) -> Result<Self, BaseUrlError> {
+        if path.is_empty() || path.contains('\0') {
+            let (url, reason) = (format!("unix:{path}"), "no path of a socket".to_owned());
+            return Err(BaseUrlError::Invalid { url, reason });
+        }
+        Ok(Self {
+            tls: false,
+            host: "localhost".into(),
+            port: 80,
+            prefix: String::new(),
+            authority: "localhost".into(),
+            socket: Some(path.into()),
+        })
+    }
+
+    /// Where the Unix socket is, if that is how the server is reached.
+    pub fn socket(&self) -> Option<&Path> {
+        self.socket.as_deref()
+    }
+
     /// True for `https`.
     pub fn is_tls(&self) -> bool {
         self.tls
@@ -97,7 +121,8 @@ impl BaseUrl {
 
     /// The whole URL of the endpoint `path`.
     pub fn url(&self, path: &str) -> String {
-        format!("{self}{path}")
+        let colon = if self.socket.is_some() && !path.is_empty() { ":" } else { "" };
+        format!("{self}{colon}{path}")
     }
 }
 
@@ -106,6 +131,10 @@ impl FromStr for BaseUrl {
 
     fn from_str(text: &str) -> Result<Self, BaseUrlError> {
         let text = text.trim();
+        if let Some(path) = text.strip_prefix("unix:") {
+            // With an empty host or without any.
+            return Self::from_socket(path.strip_prefix("//").unwrap_or(path));
+        }
         let with_scheme =
             if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
         let url = Url::parse(&with_scheme).map_err(|error| BaseUrlError::Invalid {
@@ -139,12 +168,15 @@ impl FromStr for BaseUrl {
         let prefix = url.path().trim_end_matches('/');
         let prefix = prefix.strip_suffix("/v1").unwrap_or(prefix).trim_end_matches('/').to_owned();
         let port = url.port_or_known_default().unwrap_or(80);
-        Ok(Self { tls, host, port, prefix, authority })
+        Ok(Self { tls, host, port, prefix, authority, socket: None })
     }
 }
 
 impl fmt::Display for BaseUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(socket) = &self.socket {
+            return write!(f, "unix:{}", socket.display());
+        }
         let scheme = if self.tls { "https" } else { "http" };
         write!(f, "{scheme}://{}{}", self.authority, self.prefix)
     }
@@ -172,6 +204,20 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_is_reached_by_its_path() {
+        for text in ["unix:/run/s.sock", "unix:///run/s.sock", " unix:/run/s.sock "] {
+            let base: BaseUrl = text.parse().unwrap();
+            assert_eq!(base.socket(), Some(Path::new("/run/s.sock")));
+            assert_eq!((base.path("/generate").as_str(), base.is_tls()), ("/generate", false));
+            assert_eq!(base.to_string(), "unix:/run/s.sock");
+            assert_eq!(base.url("/generate"), "unix:/run/s.sock:/generate");
+            assert_eq!(base.to_string().parse(), Ok(base));
+        }
+        assert_eq!("unix:s.sock".parse::<BaseUrl>().unwrap().socket(), Some(Path::new("s.sock")));
+        assert_eq!("h:1".parse::<BaseUrl>().unwrap().socket(), None);
+    }
+
+    #[test]
     fn ipv6_literals_are_bracketed_once() {
         for host in ["::1", "[::1]"] {
             let base = BaseUrl::from_host_port(host, 8000).unwrap();
@@ -186,6 +232,8 @@ mod tests {
         assert!(refuse("ftp://h").contains("scheme `ftp`"));
         assert!(refuse("http://h:1?api-version=2").contains("query"));
         assert!(refuse("http://h:99999").contains("port"));
+        assert!(refuse("unix:").contains("no path of a socket"));
+        assert!(refuse("unix://").contains("no path of a socket"));
         for secret in ["http://user:pw@h:1", "http://user:pw@h:99999"] {
             assert!(!refuse(secret).contains("pw"), "{}", refuse(secret));
         }

@@ -7,6 +7,7 @@ use std::fmt::Debug;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -58,10 +59,14 @@ pub struct TlsOptions {
     pub insecure: bool,
 }
 
-/// Opens TCP (and, for `https`, TLS) connections to one server, whose name was looked up once.
+/// Opens connections to one server: TCP, and TLS for `https`, to a name that was looked up once; or
+/// those of a Unix socket, whose receive times are always those of the reads, since the kernel stamps no
+/// bytes there.
 #[derive(Clone)]
 pub struct TcpConnect {
     addresses: Arc<[SocketAddr]>,
+    /// Where the Unix socket is that takes their place.
+    socket: Option<Arc<Path>>,
     /// The address that answered last: `localhost` often has one that nobody listens on.
     preferred: Arc<AtomicUsize>,
     stamps: Stamps,
@@ -72,7 +77,10 @@ pub struct TcpConnect {
 
 impl Debug for TcpConnect {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("TcpConnect").field("addresses", &self.addresses).finish_non_exhaustive()
+        f.debug_struct("TcpConnect")
+            .field("addresses", &self.addresses)
+            .field("socket", &self.socket)
+            .finish_non_exhaustive()
     }
 }
 
@@ -81,9 +89,12 @@ impl TcpConnect {
     #[expect(clippy::disallowed_methods, reason = "a lookup lies before any run and its clock")]
     pub async fn resolve(base: &BaseUrl, tls: &TlsOptions) -> io::Result<Self> {
         let began = Instant::now();
-        let addresses: Arc<[SocketAddr]> =
-            tokio::net::lookup_host((base.host(), base.port())).await?.collect();
-        if addresses.is_empty() {
+        let socket: Option<Arc<Path>> = base.socket().map(Arc::from);
+        let addresses: Arc<[SocketAddr]> = match &socket {
+            Some(_) => Arc::default(),
+            None => tokio::net::lookup_host((base.host(), base.port())).await?.collect(),
+        };
+        if addresses.is_empty() && socket.is_none() {
             return Err(io::Error::new(
                 io::ErrorKind::NotFound,
                 format!("no address for `{}`", base.host()),
@@ -93,6 +104,7 @@ impl TcpConnect {
         #[cfg(feature = "tls")]
         return Ok(Self {
             addresses,
+            socket,
             preferred,
             stamps,
             lookup,
@@ -107,7 +119,7 @@ impl TcpConnect {
                     "built without the `tls` feature: https is not spoken",
                 ));
             }
-            Ok(Self { addresses, preferred, stamps, lookup })
+            Ok(Self { addresses, socket, preferred, stamps, lookup })
         }
     }
 
@@ -120,6 +132,12 @@ impl TcpConnect {
     /// How long the lookup of the server's name took.
     pub fn lookup(&self) -> Duration {
         self.lookup
+    }
+
+    /// Where receive times really come from: the kernel tells none of a Unix socket, nor outside Linux.
+    pub fn stamps(&self) -> Stamps {
+        let untold = self.socket.is_some() || cfg!(not(target_os = "linux"));
+        if untold { Stamps::User } else { self.stamps }
     }
 
     async fn tcp(&self) -> io::Result<TcpStream> {
@@ -146,6 +164,9 @@ impl Connect for TcpConnect {
         reason = "connections are also opened before the run's clock"
     )]
     async fn connect<C: Clock + Unpin>(&self, tap: Tap<C>) -> io::Result<Opened> {
+        if let Some(path) = &self.socket {
+            return Ok(Opened { stream: tap.stamp_reads(unix(path).await?), tls: None });
+        }
         let socket = self.tcp().await?;
         let stream = match self.stamps {
             Stamps::Kernel => tap.stamp_arrivals(socket),
@@ -159,6 +180,16 @@ impl Connect for TcpConnect {
         }
         Ok(Opened { stream, tls: None })
     }
+}
+
+#[cfg(unix)]
+async fn unix(path: &Path) -> io::Result<tokio::net::UnixStream> {
+    tokio::net::UnixStream::connect(path).await
+}
+
+#[cfg(not(unix))]
+async fn unix(_path: &Path) -> io::Result<TcpStream> {
+    Err(io::Error::new(io::ErrorKind::Unsupported, "this system has no Unix sockets"))
 }
 
 type Opening = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>>>>;

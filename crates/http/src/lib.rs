@@ -4,7 +4,8 @@
 //! the clear or under TLS. Reads are stamped at the socket, below HTTP and TLS, and the connection
 //! is driven by the request that uses it: nothing stands between two reads but stamp, decode,
 //! push. [`Caller`] makes the single calls around a run. The connector is the caller's, so that the
-//! whole stack also runs over an in-memory connection in virtual time.
+//! whole stack also runs over an in-memory connection in virtual time. [`TcpConnect`] opens TCP, TLS
+//! and Unix sockets; [`Balanced`] deals requests to several servers.
 //!
 //! # Features
 //!
@@ -24,6 +25,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod balance;
 mod base_url;
 mod call;
 mod client;
@@ -41,6 +43,7 @@ mod target;
 mod tls;
 mod wire;
 
+pub use balance::{Balance, Balanced, Balancer};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use call::{Answer, CallError, Caller};
 pub use client::{HttpBackend, Limits};

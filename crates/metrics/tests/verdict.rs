@@ -95,6 +95,7 @@ fn late_reads_matter_as_far_as_their_bounds_do() {
     };
     weightiest(&moved(0.0006), Verdict::Undecided, "80.0 % of the ITL samples");
     weightiest(&moved(0.003), Verdict::ClientBound, "could move p99 by 25.0 % (limit 10 %)");
+    weightiest(&moved(0.2), Verdict::ClientBound, "could move p99 by over 1000 % (limit 10 %)");
 }
 
 #[test]

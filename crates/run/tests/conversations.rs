@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use servebench_core::{
-    Backend, Clock, Conversation, Failure, FailureKind, Reply, Request, Session, Stamp,
+    Backend, Clock, Conversation, Failure, FailureKind, Record, Reply, Request, Session, Stamp,
 };
 use servebench_run::{Finished, Job, Progress, Stop, TokioClock, run_here};
 use std::cell::{Cell, RefCell};
@@ -131,7 +131,7 @@ fn a_conversation_that_is_stopped_leaves_turns_unsent() {
     let finished = run(&job(&[4, 3], Some(1)), &server, &stop);
     assert_eq!(finished.records.len(), 2);
     assert_eq!(finished.unsent, 5);
-    assert!(finished.records.iter().all(|record| record.is_success()));
+    assert!(finished.records.iter().all(Record::is_success));
 }
 
 proptest! {

@@ -132,6 +132,22 @@ impl Sim {
         .await;
     }
 
+    /// As [`Sim::serve`], at a Unix socket. An injected reset shows as a plain end.
+    #[cfg(unix)]
+    pub async fn serve_unix(&self, listener: tokio::net::UnixListener) {
+        let mut connections = JoinSet::new();
+        loop {
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let sim = self.clone();
+                    connections.spawn(async move { sim.serve_with(stream, |_| {}).await });
+                }
+                Err(_) => tokio::time::sleep(Duration::from_millis(5)).await,
+            }
+            while connections.try_join_next().is_some() {}
+        }
+    }
+
     async fn accept<F>(&self, listener: TcpListener, serve: impl Fn(Self, TcpStream) -> F)
     where
         F: Future<Output = ()> + Send + 'static,

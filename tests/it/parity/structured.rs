@@ -133,13 +133,16 @@ fn conversations_hold_the_servers_own_replies_as_in_the_python_tool() {
             wrong.push(format!("{sent:?} is not {recorded:?}"));
         }
         let line = case.get("line");
-        for key in ["completed", "total_output_tokens", "output_lens", "generated_texts"] {
-            if run.line[key] != line[key] {
+        let counted = case.get("server")["usage"] == true;
+        // Where it does not, the Python tool takes the length asked for.
+        let keys = ["completed", "generated_texts", "total_output_tokens", "output_lens"];
+        for key in &keys[..if counted { 4 } else { 2 }] {
+            if run.line[*key] != line[*key] {
                 wrong.push(format!("{key}: {} is not {}", run.line[key], line[key]));
             }
         }
         // Where the server counts, its counts are in the details and, unlike upstream, in the sum.
-        if case.get("server")["usage"] == true {
+        if counted {
             let lens = line["input_lens"].as_array().into_iter().flatten();
             let sum: u64 = lens.filter_map(Value::as_u64).sum();
             if run.line["input_lens"] != line["input_lens"] || run.line["total_input_tokens"] != sum

@@ -69,8 +69,7 @@ impl Arrivals {
             let verdict = |met: bool, by: f64| {
                 if met { "met".to_owned() } else { format!("MISSED by {by:.3}") }
             };
-            let slack = middle(|run| run.own.map(|(_, slack)| slack)).unwrap_or(0.0);
-            let spare = RATE_GOAL - off.abs() - slack;
+            let spare = RATE_GOAL - off.abs();
             goals.push(format!(
                 "rate within {RATE_GOAL} % of the plan's: {}",
                 verdict(spare >= 0.0, -spare)
@@ -84,10 +83,11 @@ impl Arrivals {
             ));
         }
         format!(
-            "| {} | {client} | {} | {} | {} | {} | {bound:.4} | {} ({:.1}) | {} / {} | {} |",
+            "| {} | {client} | {} | {} ± {} | {} | {} | {bound:.4} | {} ({:.1}) | {} / {} | {} |",
             scenario.name,
             show(middle(|run| Some(run.achieved)), 1),
             show(off, 3),
+            show(middle(|run| run.own.map(|(_, slack)| slack)), 3),
             show(seen, 4),
             show(own, 4),
             show(middle(|run| Some(run.short)), 1),

@@ -78,18 +78,22 @@ impl Figure {
 /// The figures of one run.
 pub(super) fn figures(client: &Client, scenario: &Scenario, run: &Run) -> Figures {
     let Run { report, usage, truth } = run;
-    let requests = truth.arrivals.len() as f64;
+    let each = f64::from(scenario.output_tokens);
     let begin = truth.arrivals.first().copied().unwrap_or(truth.last);
-    let seconds = (truth.last - begin).max(1e-9);
-    let tokens = requests * f64::from(scenario.output_tokens);
-    let cpu = usage.cpu_between(begin, truth.last);
+    // A client that counts time leaves replies unfinished, and works until it stops.
+    let (tokens, end) = match client.requests(scenario) {
+        Some(_) => (truth.arrivals.len() as f64 * each, truth.last),
+        None => (truth.tokens, usage.ended),
+    };
+    let seconds = (end - begin).max(1e-9);
+    let cpu = usage.cpu_between(begin, end);
     let above = |own: Option<f64>, servers: Option<f64>| Some(own? - servers?);
     let p99_itl = report.number("p99_itl_ms");
     // Without delays there is no server's time to compare with.
     let timed = scenario.ttft_ms > 0;
     let percent = |key| report.number(key).map(|share| share * 100.0);
     let known = [
-        (Figure::RequestsPerSecond, Some(requests / seconds)),
+        (Figure::RequestsPerSecond, Some(tokens / each / seconds)),
         (Figure::TokensPerSecond, Some(tokens / seconds / 1e3)),
         // The ideal client spins: its time on the processor says nothing.
         (Figure::CpuPerToken, (!matches!(client, Client::Ideal(_))).then_some(cpu / tokens * 1e6)),

@@ -213,7 +213,7 @@ fn print(rig: &Rig, rounds: u32, lines: &[String], arrival_lines: &[String]) {
         println!(
             "\nKS is the distance of the gaps to the exponential of the rate asked for. `as sent` is \
              by the client's `start_times` (dispatch, right before the first byte is written), and \
-             so is the plan's rate: the two differ by the lateness alone."
+             so is the plan's rate: the two differ by the lateness alone, for which ± has its largest."
         );
     }
 }

@@ -167,7 +167,9 @@ impl Client {
             _ => {
                 let text = fs::read_to_string(folder.join(RESULT))?;
                 let line = text.lines().next_back().context("the client left an empty result")?;
-                Ok(Report(serde_json::from_str(line)?))
+                // What Python writes as JSON is not always JSON.
+                let line = line.replace(": Infinity", ": null").replace(": NaN", ": null");
+                Ok(Report(serde_json::from_str(&line)?))
             }
         }
     }

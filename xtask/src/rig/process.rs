@@ -13,6 +13,8 @@ pub(crate) struct Usage {
     pub(super) status: ExitStatus,
     /// When it was started, in seconds since the epoch.
     pub(crate) launched: f64,
+    /// When it had ended, to 25 ms, in seconds since the epoch.
+    pub(crate) ended: f64,
     /// Largest resident memory of the process tree, in bytes.
     pub(crate) peak_memory: u64,
     /// (seconds since the epoch, CPU seconds so far), in order of time.
@@ -76,7 +78,7 @@ pub(super) fn watch(
         during(child.id(), now() - launched)?;
         std::thread::sleep(Duration::from_millis(25));
     };
-    Ok(Usage { status, launched, peak_memory, samples })
+    Ok(Usage { status, launched, ended: now(), peak_memory, samples })
 }
 
 /// Clock ticks in a second, as `/proc` counts CPU time.
@@ -125,6 +127,7 @@ mod tests {
         let usage = Usage {
             status: ExitStatus::default(),
             launched: 10.0,
+            ended: 13.0,
             peak_memory: 0,
             samples: vec![(10.0, 0.0), (11.0, 0.5), (13.0, 1.5)],
         };

@@ -12,6 +12,8 @@ pub(crate) struct Truth {
     pub(crate) first: f64,
     /// When the last token left, in seconds since the epoch.
     pub(crate) last: f64,
+    /// Tokens sent, those of replies that were given up too.
+    pub(crate) tokens: f64,
     /// From request to first token.
     pub(crate) ttft: Spread,
     /// From token to token.
@@ -46,6 +48,7 @@ impl Truth {
             first: arrivals.first().copied().unwrap_or(0.0),
             arrivals: arrivals.split_off(warm_up(arrivals.len(), measured)),
             last: last / 1e6,
+            tokens: ["ttft", "itl"].iter().filter_map(|key| stats[*key]["n"].as_f64()).sum(),
             ttft: spread("ttft"),
             itl: spread("itl"),
         })
@@ -71,8 +74,9 @@ impl Truth {
                 let gaps = if place == 0 { &mut ttfts } else { &mut itls };
                 gaps.push((at - before) * 1e3);
                 // Tokens of one moment are one entry; between them there is no time.
-                let more = sent["tokens"].as_u64().unwrap_or(1).saturating_sub(1);
-                itls.extend(std::iter::repeat_n(0.0, more as usize));
+                let tokens = sent["tokens"].as_u64().unwrap_or(1);
+                truth.tokens += tokens as f64;
+                itls.extend(std::iter::repeat_n(0.0, tokens.saturating_sub(1) as usize));
                 before = at;
             }
             truth.last = truth.last.max(epoch + before);
@@ -121,16 +125,18 @@ mod tests {
         let truth = Truth::of_simulator(log, 100.0, Some(1)).expect("a log");
         assert_eq!((truth.arrivals.as_slice(), truth.first), ([109.0].as_slice(), 101.0));
         assert!((truth.last - 109.06).abs() < 1e-9);
+        assert!((truth.tokens - 3.0).abs() < 1e-9);
         assert!(truth.ttft.mean.is_some_and(|mean| (mean - 50.0).abs() < 1e-6));
         assert!(truth.itl.mean.is_some_and(|mean| (mean - 5.0).abs() < 1e-6));
     }
 
     #[test]
     fn the_mocks_stats_become_times() {
-        let stats = r#"{"last_us": 7e6, "ttft": {"mean_ms": 2, "p50_ms": 1, "p99_ms": 3}}"#;
+        let stats = r#"{"last_us": 7e6, "ttft": {"n": 2, "mean_ms": 2, "p50_ms": 1, "p99_ms": 3}}"#;
         let truth = Truth::of_mock(stats, "[6e6, 5e6]", Some(1)).expect("stats");
         assert_eq!((truth.arrivals.as_slice(), truth.first), ([6.0].as_slice(), 5.0));
-        assert_eq!((truth.last, truth.ttft.p99, truth.itl.p99), (7.0, Some(3.0), None));
+        assert_eq!((truth.last, truth.tokens), (7.0, 2.0));
+        assert_eq!((truth.ttft.p99, truth.itl.p99), (Some(3.0), None));
     }
 
     #[test]

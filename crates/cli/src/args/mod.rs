@@ -24,7 +24,7 @@ pub use profile::ProfileArgs;
 pub use report::ReportArgs;
 pub use sampling::SamplingArgs;
 pub use shared_prefix::{GroupDistribution, SharedPrefixArgs};
-pub use target::TargetArgs;
+pub use target::{BalanceName, TargetArgs};
 
 /// Every flag of `sglang.bench_serving` 0.5.23: what may be abbreviated, whether built yet or not.
 pub const SGLANG_FLAGS: &[&str] = &[

@@ -284,7 +284,7 @@ pub struct BatchOutputArgs {
     pub pydantic_result_filename: Option<PathBuf>,
 
     /// Words that the JSON list keeps as `server_args`
-    #[arg(long, num_args = 0.., value_name = "WORD", allow_hyphen_values = true)]
+    #[arg(long, num_args = 0.., value_name = "WORD")]
     pub server_args_for_metrics: Vec<String>,
 
     /// Print a Markdown table of all cases at the end

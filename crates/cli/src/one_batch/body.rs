@@ -187,7 +187,12 @@ mod tests {
     }
 
     fn prompts() -> Prompts {
-        Prompts { ids: vec![vec![1, 2, 3, 4], vec![5, 6]], input_len: 3, output_len: 8, input_tokens: 6 }
+        Prompts {
+            ids: vec![vec![1, 2, 3, 4], vec![5, 6]],
+            input_len: 3,
+            output_len: 8,
+            input_tokens: 6,
+        }
     }
 
     fn value(bytes: &Bytes) -> Value {

@@ -131,9 +131,11 @@ impl Runner<'_> {
         let figures = figures.ok_or_else(|| {
             Failure::new(Code::Requests, anyhow::anyhow!("a prompt of the batch brought no token"))
         })?;
-        let info = if sglang { self.runtime.block_on(server.control.server_info()).ok() } else { None };
+        let info =
+            if sglang { self.runtime.block_on(server.control.server_info()).ok() } else { None };
         let after = self.runtime.block_on(counters(&caller));
-        let cache_hit_rate = before.zip(after).and_then(|(before, after)| after.hit_rate_since(&before));
+        let cache_hit_rate =
+            before.zip(after).and_then(|(before, after)| after.hit_rate_since(&before));
         Ok(CaseResult {
             batch_size: rows,
             input_len: prompts.input_len,
@@ -158,7 +160,8 @@ impl Runner<'_> {
             let unsupported = matches!(error, ControlError::Unsupported { .. });
             let failure = Failure::new(Code::Server, error);
             if unsupported {
-                failure.hint("without a flush, a case would find the prompts of the one before cached")
+                failure
+                    .hint("without a flush, a case would find the prompts of the one before cached")
             } else {
                 failure
             }
@@ -177,8 +180,9 @@ impl Runner<'_> {
                     let error = anyhow::anyhow!(
                         "--flush-hicache-storage: {path} answered {status}: {said}"
                     );
-                    return Err(Failure::new(Code::Server, error)
-                        .hint("the server needs --enable-hierarchical-cache with a storage backend"));
+                    return Err(Failure::new(Code::Server, error).hint(
+                        "the server needs --enable-hierarchical-cache with a storage backend",
+                    ));
                 }
                 Err(error) if tried == TRIES => return Err(error).or_code(Code::Server),
                 _ => tokio::time::sleep(PAUSE).await,
@@ -188,7 +192,11 @@ impl Runner<'_> {
     }
 
     /// Has the server's cache hold the beginnings of the prompts.
-    async fn fill(&self, caller: &Caller<servebench_http::TcpConnect>, body: Bytes) -> Result<(), Failure> {
+    async fn fill(
+        &self,
+        caller: &Caller<servebench_http::TcpConnect>,
+        body: Bytes,
+    ) -> Result<(), Failure> {
         let path = match self.plan.backend {
             BatchBackend::Sglang => "/generate",
             BatchBackend::Vllm => "/v1/completions",

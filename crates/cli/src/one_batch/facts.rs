@@ -57,9 +57,9 @@ fn states(info: &Value) -> &[Value] {
 
 /// The last report of a number by any scheduler.
 fn last(info: &Value, key: &str) -> Option<f64> {
-    let decode = info.get("decode").and_then(Value::as_array).into_iter().flatten();
+    let decode = info.get("decode").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let all = std::iter::once(info).chain(decode);
-    all.flat_map(states).filter_map(|state| state.get(key)?.as_f64()).last()
+    all.flat_map(states).filter_map(|state| state.get(key)?.as_f64()).next_back()
 }
 
 /// Tokens per verification step of speculative decoding.
@@ -192,15 +192,21 @@ mod tests {
     fn limits_are_of_all_ranks() {
         let (guards, said) = guards(&info());
         assert_eq!(guards, Guards { running: Some(24), tokens: Some(1500) });
-        assert_eq!(said, [
-            "max_running_requests_per_dp=4",
-            "num_dp_ranks=6",
-            "skip_max_running_requests_threshold=24",
-            "skip_token_capacity_threshold=1500"
-        ]);
+        assert_eq!(
+            said,
+            [
+                "max_running_requests_per_dp=4",
+                "num_dp_ranks=6",
+                "skip_max_running_requests_threshold=24",
+                "skip_token_capacity_threshold=1500"
+            ]
+        );
         assert_eq!((accept_length(&info()), last_gen_throughput(&info())), (Some(2.5), Some(7.5)));
         let untold = json!({"internal_states": [{}]});
-        assert_eq!(super::guards(&untold).0, Guards { running: None, tokens: Some(UNTOLD_CAPACITY) });
+        assert_eq!(
+            super::guards(&untold).0,
+            Guards { running: None, tokens: Some(UNTOLD_CAPACITY) }
+        );
         let router = json!({"router_manager": true, "prefill": [{"tokenizer_path": "p"}]});
         assert_eq!(super::guards(&router).0, Guards::default());
         assert_eq!(tokenizer_path(&router).as_deref(), Some("p"));

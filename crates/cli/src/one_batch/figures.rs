@@ -215,7 +215,8 @@ mod tests {
             seen(400, 1, 2, Some(RowEnd::Length)),
         ];
         assert_eq!(figures(&ASKED, &one_after_the_other).steady, None);
-        let at_once = [seen(100, 0, 1, Some(RowEnd::Length)), seen(100, 1, 1, Some(RowEnd::Length))];
+        let at_once =
+            [seen(100, 0, 1, Some(RowEnd::Length)), seen(100, 1, 1, Some(RowEnd::Length))];
         let figures = figures(&ASKED, &at_once);
         assert_eq!((figures.steady, figures.early_stopped), (None, Some(0)));
         assert_eq!(Figures::of(&ASKED, Stamp(0), Stamp(9), &at_once[..1]), None);
@@ -223,7 +224,8 @@ mod tests {
 
     #[test]
     fn a_stream_of_one_moment_has_no_decode_speed() {
-        let at_once = [seen(100, 0, 1, Some(RowEnd::Length)), seen(100, 1, 1, Some(RowEnd::Length))];
+        let at_once =
+            [seen(100, 0, 1, Some(RowEnd::Length)), seen(100, 1, 1, Some(RowEnd::Length))];
         let end = Stamp::from_millis(100);
         let figures = Figures::of(&ASKED, Stamp(0), end, &at_once).expect("figures");
         assert_eq!((figures.output_throughput, figures.latency), (None, 0.1));

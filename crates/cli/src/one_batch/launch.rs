@@ -4,7 +4,7 @@ use crate::exit::OrCode;
 use crate::signals::Interrupts;
 use crate::{Code, Failure, Io};
 use rustix::process::{Pid, Signal, kill_process_group};
-use servebench_control::{Control, Family};
+use servebench_control::{Control, ControlError, Family};
 use servebench_http::{BaseUrl, Caller, Target, TcpConnect, TlsOptions};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -21,8 +21,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Runs the command (its first argument) in the process group of this shell, and ends the group when
 /// standard input closes: when the benchmark is gone, in whatever way it went.
 const KEEPER: &str = "\
-( trap '' TERM INT HUP; cat >/dev/null; kill -TERM 0; sleep 10; kill -KILL 0 ) &
-exec sh -c \"$1\" </dev/null";
+exec 3<&0
+( trap '' TERM INT HUP; cat >/dev/null; kill -TERM 0; sleep 10; kill -KILL 0 ) <&3 3<&- &
+exec sh -c \"$1\" </dev/null 3<&-";
 
 /// A running server and its children. Dropping this stops them.
 pub(super) struct Launched<'a> {
@@ -34,10 +35,8 @@ pub(super) struct Launched<'a> {
 impl<'a> Launched<'a> {
     /// Starts `command`; what it prints goes to standard error.
     pub(super) fn start(command: &str, runtime: &'a Runtime, io: &'a Io) -> Result<Self, Failure> {
-        let script = KEEPER.replacen(" ) &", " ) <&3 3<&- &", 1);
         let child = Command::new("sh")
-            .args(["-c", &format!("exec 3<&0\n{}", script.replace("</dev/null", "</dev/null 3<&-"))])
-            .args(["launch", command])
+            .args(["-c", KEEPER, "launch", command])
             .stdin(Stdio::piped())
             .stdout(Stdio::from(std::io::stderr()))
             .process_group(0)
@@ -61,7 +60,8 @@ impl<'a> Launched<'a> {
         let mut said = SAY;
         loop {
             if let Some(status) = self.child.try_wait().or_code(Code::Server)? {
-                let error = anyhow::anyhow!("--launch: the command ended ({status}) before {url} answered");
+                let error =
+                    anyhow::anyhow!("--launch: the command ended ({status}) before {url} answered");
                 return Err(Failure::new(Code::Server, error)
                     .hint("what it said is above; it must stay in the foreground"));
             }
@@ -83,9 +83,14 @@ impl<'a> Launched<'a> {
                 said += SAY;
                 self.io.say(format_args!("waiting for {url} after {} s", waited.as_secs()));
             }
-            self.runtime.block_on(tokio::time::sleep(LOOK));
+            self.pause(LOOK);
             waited += LOOK;
         }
+    }
+
+    fn pause(&self, duration: Duration) {
+        // A timer is made inside its runtime only.
+        self.runtime.block_on(async { tokio::time::sleep(duration).await });
     }
 
     fn signal(&self, signal: Signal) {
@@ -101,12 +106,10 @@ impl<'a> Launched<'a> {
 /// Whether a server answers there.
 pub(super) async fn answers(base: &BaseUrl) -> bool {
     let Ok(connect) = TcpConnect::resolve(base, &TlsOptions::default()).await else { return false };
-    let control =
-        Control::new(Caller::new(connect, Target::new(base.clone())), Family::Other);
+    let control = Control::new(Caller::new(connect, Target::new(base.clone())), Family::Other);
     match tokio::time::timeout(Duration::from_secs(5), control.models()).await {
-        Ok(Ok(_)) => true,
         // A server that asks for a key is there.
-        Ok(Err(servebench_control::ControlError::Unauthorized { .. })) => true,
+        Ok(Ok(_) | Err(ControlError::Unauthorized { .. })) => true,
         _ => false,
     }
 }
@@ -117,7 +120,7 @@ impl Drop for Launched<'_> {
         self.signal(Signal::TERM);
         let mut waited = Duration::ZERO;
         while waited < GRACE && matches!(self.child.try_wait(), Ok(None)) {
-            self.runtime.block_on(tokio::time::sleep(LOOK / 5));
+            self.pause(LOOK / 5);
             waited += LOOK / 5;
         }
         // Children that outlive the server, and the keeper.

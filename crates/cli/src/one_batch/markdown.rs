@@ -23,10 +23,11 @@ const INPUT_USE: f64 = 0.7;
 /// A sentence on the sweep, and a table of the results by input length.
 pub(super) fn report(heading: &Heading<'_>, results: &[CaseResult]) -> String {
     let (inputs, outputs) = (heading.input_lens, heading.output_lens);
-    let mut text = format!("\nInput lens: {inputs:?}. Output lens: {outputs:?}.");
-    if heading.cache_hit_rate > 0.0 {
-        text += &format!(" Cache hit rate: {:.1}%.", heading.cache_hit_rate * 100.0);
-    }
+    let hits = if heading.cache_hit_rate > 0.0 {
+        format!(" Cache hit rate: {:.1}%.", heading.cache_hit_rate * 100.0)
+    } else {
+        String::new()
+    };
     let mut sorted: Vec<&CaseResult> = results.iter().collect();
     sorted.sort_by_key(|result| result.input_len);
     let columns = columns(heading);
@@ -35,7 +36,8 @@ pub(super) fn report(heading: &Heading<'_>, results: &[CaseResult]) -> String {
         .map(|result| columns.iter().map(|(_, cell)| cell(result, heading)).collect())
         .collect();
     let heads: Vec<&str> = columns.iter().map(|(head, _)| *head).collect();
-    format!("{text}\n{}\n", table(&heads, &rows))
+    let table = table(&heads, &rows);
+    format!("\nInput lens: {inputs:?}. Output lens: {outputs:?}.{hits}\n{table}\n")
 }
 
 type Cell = fn(&CaseResult, &Heading<'_>) -> String;
@@ -202,9 +204,9 @@ Input lens: [1024, 256]. Output lens: [16].
         first.profile_folder = Some("/tmp/p/1.5".into());
         first.cache_hit_rate = Some(0.5);
         first.acc_length = Some(2.5);
-        let heading =
-            Heading { cache_hit_rate: 0.4, may_stop: true, profiled: true, ..HEADING };
-        let text = report(&heading, &[first, CaseResult { batch_size: 2, ..CaseResult::default() }]);
+        let heading = Heading { cache_hit_rate: 0.4, may_stop: true, profiled: true, ..HEADING };
+        let text =
+            report(&heading, &[first, CaseResult { batch_size: 2, ..CaseResult::default() }]);
         let mut lines = text.lines().skip(1);
         let said = "Input lens: [1024, 256]. Output lens: [16]. Cache hit rate: 40.0%.";
         assert_eq!(lines.next(), Some(said));

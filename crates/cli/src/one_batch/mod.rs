@@ -149,8 +149,10 @@ impl Run<'_> {
         interrupts.begin_measuring();
         let mut draws = Draws::new(plan.seed);
         let server = &reached.server;
-        if plan.warmup {
-            self.warm_up(&runner, server, &mut draws, interrupts)?;
+        if plan.warmup
+            && let Err(failure) = self.warm_up(&runner, server, &mut draws, interrupts)
+        {
+            return interrupts.code().ok_or(failure);
         }
         let about = About {
             run_name: plan.run_name.clone(),
@@ -174,7 +176,7 @@ impl Run<'_> {
                     results.push((case, result));
                 }
                 Err(failure) => {
-                    failed = Some(self.of_case(case, failure));
+                    failed = Some(of_case(case, failure));
                     break;
                 }
             }
@@ -193,15 +195,6 @@ impl Run<'_> {
 
     fn print(&self, line: impl std::fmt::Display) -> Result<(), Failure> {
         self.io.print(line).or_code(Code::Output)
-    }
-
-    /// Names the case that a failure is of.
-    fn of_case(&self, case: Case, failure: Failure) -> Failure {
-        let Case { batch_size, input_len, output_len } = case;
-        let error = failure.error.context(format!(
-            "batch size {batch_size}, input length {input_len}, output length {output_len}"
-        ));
-        Failure { error, ..failure }
     }
 
     /// Finds the server and asks what it is like.
@@ -265,10 +258,9 @@ impl Run<'_> {
             let case = Case::warmup(size);
             let done = runner.run(case, Purpose::Warmup, server, draws);
             done.map_err(|failure| {
-                let failure = self.of_case(case, failure);
+                let failure = of_case(case, failure);
                 let error = failure.error.context("the warm-up failed");
-                Failure { code: Code::Server, error, ..failure }
-                    .hint("--skip-warmup leaves it out")
+                Failure { code: Code::Server, error, ..failure }.hint("--skip-warmup leaves it out")
             })?;
         }
         self.print("======== Warmup End   ========\n")
@@ -324,8 +316,7 @@ impl Run<'_> {
         };
         let (environment, io) = (self.environment, self.io);
         let ready = runner.prepare(case, Purpose::Measure, server, draws)?;
-        let mut around =
-            Around::start(runner.runtime, server.again(), request, environment, io)?;
+        let mut around = Around::start(runner.runtime, server.again(), request, environment, io)?;
         let folder = around.folder();
         runner.measure(ready, around.server())?;
         around.finish(interrupts)?;
@@ -367,6 +358,15 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+/// Names the case that a failure is of.
+fn of_case(case: Case, failure: Failure) -> Failure {
+    let Case { batch_size, input_len, output_len } = case;
+    let error = failure.error.context(format!(
+        "batch size {batch_size}, input length {input_len}, output length {output_len}"
+    ));
+    Failure { error, ..failure }
 }
 
 fn output(file: &Path, error: std::io::Error) -> Failure {

@@ -144,9 +144,11 @@ impl CaseResult {
                     "steady-state output throughput: {:.2} tok/s over a {:.2} s full-batch window",
                     steady.output_throughput, steady.window
                 ),
-                None => "WARNING: at no time were all requests decoding: one had ended before the last \
+                None => {
+                    "WARNING: at no time were all requests decoding: one had ended before the last \
                      one began, so there are no steady-state figures"
-                    .into(),
+                        .into()
+                }
             });
         }
         if about.ignore_eos && total != asked {
@@ -246,7 +248,10 @@ mod tests {
         assert_eq!(value["latency"], 2.1235);
         // As Python: the binary number lies halfway, and the even digit wins.
         assert_eq!(value["output_throughput"], 6.12);
-        assert_eq!((&value["acc_length"], &value["overall_throughput"]), (&json!(-1), &Value::Null));
+        assert_eq!(
+            (&value["acc_length"], &value["overall_throughput"]),
+            (&json!(-1), &Value::Null)
+        );
         assert_eq!(value["steady_state_window_s"], 0.5);
     }
 
@@ -271,7 +276,8 @@ mod tests {
     #[test]
     fn the_structured_file_finds_traces_by_stage() {
         let folder = tempfile::tempdir().expect("a folder");
-        for name in ["b-DECODE.trace.json.gz", "a-DECODE.trace.json.gz", "a-EXTEND.trace.json", "z"] {
+        for name in ["b-DECODE.trace.json.gz", "a-DECODE.trace.json.gz", "a-EXTEND.trace.json", "z"]
+        {
             std::fs::write(folder.path().join(name), "").expect("a file");
         }
         let mut case = result();
@@ -281,7 +287,10 @@ mod tests {
         let link = |key: &str| list[0][key].as_str().expect(key).to_owned();
         assert!(link("profile_link_extend").ends_with("/a-EXTEND.trace.json"));
         assert!(link("profile_link_decode").ends_with("/a-DECODE.trace.json.gz"));
-        assert_eq!((&list[0]["server_args"], &list[0]["acc_length"]), (&json!(["--tp"]), &json!(-1.0)));
+        assert_eq!(
+            (&list[0]["server_args"], &list[0]["acc_length"]),
+            (&json!(["--tp"]), &json!(-1.0))
+        );
         assert_eq!(list[0]["latency"], 2.123_456);
     }
 }

@@ -52,7 +52,7 @@ impl LiveServer {
         Ok(Self { target, connect, control, simulated })
     }
 
-    /// The same server, for someone else. A simulated one ends with the first of them.
+    /// The same server, for someone else. A simulated one lives as long as the first.
     pub(crate) fn again(&self) -> Self {
         Self {
             target: self.target.clone(),

@@ -3,6 +3,7 @@
 use super::conversations;
 use super::health::Checkup;
 use super::measure::Measured as MeasuredRun;
+use super::targets;
 use crate::exit::OrCode;
 use crate::names::Names;
 use crate::prepare::Prepared;
@@ -13,6 +14,7 @@ use servebench_backends::{Family, ItlRule as BackendItl};
 use servebench_control::accept_length;
 use servebench_core::{FailureKind, Record};
 use servebench_datasets::count_true_lengths;
+use servebench_http::Stamps;
 use servebench_metrics::verdict::Verdict;
 use servebench_metrics::{Aggregates, ItlRule, Measured, Options, aggregate};
 use servebench_report::{Report, RequestRate, RunInfo, append_line, json_line, table};
@@ -118,6 +120,7 @@ impl Outcome<'_> {
             "num_prompts": self.prepared.job.requests.len(),
             "seed": self.plan.seed,
             "cache_flushed": run.cache_flushed,
+            "stamps": if run.stamps == Stamps::Kernel { "kernel" } else { "user" },
             "dns_ms": run.lookup.as_secs_f64() * 1e3,
             "unsent": run.finished.unsent,
             "plan": self.plan,
@@ -127,6 +130,7 @@ impl Outcome<'_> {
         };
         let details = self.plan.report.output_details;
         conversations::report(self.prepared, &run.finished.records, details, &mut extra);
+        targets::report(self.plan, &run.finished.records, &mut extra);
         let server_info = run.server_info.clone();
         RunInfo {
             server_accept_length: server_info.as_ref().and_then(accept_length),
@@ -193,6 +197,7 @@ pub(super) fn flags(plan: &Plan) -> RunInfo {
         random_output_len: Some(dataset.random_output_len.into()),
         random_range_ratio: Some(dataset.random_range_ratio),
         cache_report: plan.report.cache_report,
+        embeddings: plan.backend.info().family == Family::Embeddings,
         ..RunInfo::default()
     }
 }

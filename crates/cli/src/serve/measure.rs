@@ -13,7 +13,7 @@ use crate::signals::Interrupts;
 use crate::{Code, Failure, Io, Plan};
 use serde_json::Value;
 use servebench_core::Record;
-use servebench_http::{HttpBackend, Limits, Target, TcpConnect};
+use servebench_http::{Balanced, Balancer, HttpBackend, Limits, Stamps, Target, TcpConnect};
 use servebench_report::Calibration;
 use servebench_run::{Finished, Job, Stop, TokioClock, run_on_threads};
 use std::path::Path;
@@ -48,6 +48,8 @@ pub(super) struct Measured {
     pub(super) cache_flushed: bool,
     /// How long the one lookup of the server's name took.
     pub(super) lookup: Duration,
+    /// Where receive times come from.
+    pub(super) stamps: Stamps,
     /// The profiler, on its way to a stop.
     pub(super) profiler: Option<Stopping>,
     /// What this process used meanwhile.
@@ -74,10 +76,12 @@ pub(super) fn measure(
     let descriptors = Descriptors::secure(in_flight, plan.simulate, io);
     let calibration = calibrate(phases, &job, warm.as_ref(), runtime, io)?;
     if let Some(timeout) = plan.load.flush {
-        runtime.block_on(server.control.flush_cache(timeout)).map_err(|error| {
-            Failure::new(Code::Server, error)
-                .hint("going on would measure a warm cache; leave --flush-cache out to do so")
-        })?;
+        for control in server.controls() {
+            runtime.block_on(control.flush_cache(timeout)).map_err(|error| {
+                Failure::new(Code::Server, error)
+                    .hint("going on would measure a warm cache; leave --flush-cache out to do so")
+            })?;
+        }
         io.say("cache flushed");
     }
     interrupts.begin_measuring();
@@ -114,6 +118,7 @@ pub(super) fn measure(
         server_info,
         cache_flushed: plan.load.flush.is_some(),
         lookup: server.connect.lookup(),
+        stamps: server.stamps(),
         profiler,
         used,
         descriptors,
@@ -157,12 +162,13 @@ impl Phases<'_> {
 
     fn run(&self, job: &Job, stop: &Stop, io: &Io) -> Result<Finished, Failure> {
         let total = job.total();
-        io.say(format_args!("sending {total} requests to {}", self.server.target.base()));
+        io.say(format_args!("sending {total} requests to {}", self.server.names()));
         let progress = Arc::default();
         let _ticker = ticker(self.plan, io, &progress, total);
         if self.plan.report.print_requests {
             let announced = Announced::new(io);
-            let make = |clock: TokioClock| announced.around(self.backend(clock));
+            let balancer = self.balancer(job);
+            let make = |clock: TokioClock| announced.around(self.backend(&clock, &balancer));
             return run_on_threads(job, self.workers, make, &progress, stop).or_code(Code::Bug);
         }
         self.run_job(job, &progress, stop)
@@ -174,12 +180,29 @@ impl Phases<'_> {
         progress: &Arc<servebench_run::Progress>,
         stop: &Stop,
     ) -> Result<Finished, Failure> {
-        let make = |clock: TokioClock| self.backend(clock);
+        let balancer = self.balancer(job);
+        let make = |clock: TokioClock| self.backend(&clock, &balancer);
         run_on_threads(job, self.workers, make, progress, stop).or_code(Code::Bug)
     }
 
-    fn backend(&self, clock: TokioClock) -> HttpBackend<TokioClock, TcpConnect> {
-        self.backend_at(&self.server.target, &self.server.connect, clock)
+    /// Deals the requests of `job` to the servers there are.
+    fn balancer(&self, job: &Job) -> Arc<Balancer> {
+        let policy = self.plan.balance.unwrap_or_default().into();
+        Arc::new(Balancer::new(policy, self.server.ways().count(), &job.requests))
+    }
+
+    /// One worker's backend for all servers.
+    fn backend(
+        &self,
+        clock: &TokioClock,
+        balancer: &Arc<Balancer>,
+    ) -> Balanced<HttpBackend<TokioClock, TcpConnect>> {
+        let backends = self
+            .server
+            .ways()
+            .map(|(target, connect)| self.backend_at(target, connect, clock.clone()))
+            .collect();
+        Balanced::new(backends, Arc::clone(balancer))
     }
 
     /// A backend that differs from the measured one in nothing but its server.

@@ -9,6 +9,7 @@ mod measure;
 mod profiler;
 mod requests;
 mod server;
+mod targets;
 
 use crate::exit::OrCode;
 use crate::fetching::Fetching;

@@ -4,7 +4,7 @@ use crate::exit::OrCode;
 use crate::{Code, Environment, Failure, Io, Plan};
 use servebench_backends::BackendKind;
 use servebench_control::{Control, Family};
-use servebench_http::{BaseUrl, Caller, Target, TcpConnect, TlsOptions};
+use servebench_http::{BaseUrl, Caller, Stamps, Target, TcpConnect, TlsOptions};
 use servebench_sim::{CostModel, Sim, SimConfig, SimHandle, Timing};
 
 /// A server and the ways to it.
@@ -12,22 +12,22 @@ pub(super) struct Server {
     pub(super) target: Target,
     pub(super) connect: TcpConnect,
     pub(super) control: Control<TcpConnect>,
+    /// Further servers to which requests are dealt.
+    pub(super) others: Vec<Reached>,
     /// Keeps the simulated server alive.
     _simulated: Option<SimHandle>,
 }
 
-impl Server {
-    /// Starts the simulated server if it is to be measured, and looks up the server's name.
-    pub(super) async fn connect(plan: &Plan, environment: &Environment) -> Result<Self, Failure> {
-        let simulated = plan.simulate.then(|| simulate(plan, environment)).transpose()?;
-        let base = match (&simulated, &plan.base_url) {
-            (Some(sim), _) => {
-                let (host, port) = (sim.addr.ip().to_string(), sim.addr.port());
-                BaseUrl::from_host_port(&host, port).or_code(Code::Bug)?
-            }
-            (None, Some(base)) => base.clone(),
-            (None, None) => return Err(Failure::usage("no server: give --base-url or --simulate")),
-        };
+/// The ways to one server.
+pub(super) struct Reached {
+    pub(super) target: Target,
+    pub(super) connect: TcpConnect,
+    pub(super) control: Control<TcpConnect>,
+}
+
+impl Reached {
+    /// Looks up the server's name.
+    async fn new(base: BaseUrl, plan: &Plan, environment: &Environment) -> Result<Self, Failure> {
         let ca_pem = match &plan.sampling.ca_file {
             Some(path) if base.is_tls() => Some(std::fs::read(path).map_err(|error| {
                 let error = anyhow::Error::new(error).context(path.display().to_string());
@@ -52,29 +52,80 @@ impl Server {
             target = target.with_header(name, value).or_code(Code::Usage)?;
         }
         let control =
-            Control::new(Caller::new(connect.clone(), target.clone()), family(plan.backend));
-        Ok(Self { target, connect, control, _simulated: simulated })
+            Control::new(Caller::new(connect.clone(), target.clone()), family(plan.backend))
+                .with_ready_path(plan.backend.info().ready_path);
+        Ok(Self { target, connect, control })
+    }
+}
+
+impl Server {
+    /// Starts the simulated server if it is to be measured, and looks up the server's name.
+    pub(super) async fn connect(plan: &Plan, environment: &Environment) -> Result<Self, Failure> {
+        let simulated = plan.simulate.then(|| simulate(plan, environment)).transpose()?;
+        let base = match (&simulated, &plan.base_url) {
+            (Some(sim), _) => {
+                let (host, port) = (sim.addr.ip().to_string(), sim.addr.port());
+                BaseUrl::from_host_port(&host, port).or_code(Code::Bug)?
+            }
+            (None, Some(base)) => base.clone(),
+            (None, None) => return Err(Failure::usage("no server: give --base-url or --simulate")),
+        };
+        let Reached { target, connect, control } = Reached::new(base, plan, environment).await?;
+        let mut others = Vec::new();
+        for base in &plan.further_base_urls {
+            others.push(Reached::new(base.clone(), plan, environment).await?);
+        }
+        Ok(Self { target, connect, control, others, _simulated: simulated })
     }
 
     /// Waits until the server answers, as long as the plan says.
     pub(super) async fn wait_ready(&self, plan: &Plan, io: &Io) -> Result<(), Failure> {
         let Some(limit) = plan.ready_timeout else { return Ok(()) };
-        if !plan.simulate {
-            let base = self.target.base();
-            io.say(format_args!("waiting up to {}s for {base} to become ready", limit.as_secs()));
+        for control in self.controls() {
+            if !plan.simulate {
+                let url = control.url("");
+                io.say(format_args!(
+                    "waiting up to {}s for {url} to become ready",
+                    limit.as_secs()
+                ));
+            }
+            control.wait_ready(limit).await.map_err(|error| {
+                Failure::new(Code::Server, error).hint(
+                    "check --base-url (or --host and --port) and, if the server asks for a key, \
+                     OPENAI_API_KEY; --ready-check-timeout-sec changes the wait, 0 skips it",
+                )
+            })?;
         }
-        self.control.wait_ready(limit).await.map_err(|error| {
-            Failure::new(Code::Server, error).hint(
-                "check --base-url (or --host and --port) and, if the server asks for a key, \
-                 OPENAI_API_KEY; --ready-check-timeout-sec changes the wait, 0 skips it",
-            )
-        })
+        Ok(())
+    }
+
+    /// The control calls of every server.
+    pub(super) fn controls(&self) -> impl Iterator<Item = &Control<TcpConnect>> {
+        std::iter::once(&self.control).chain(self.others.iter().map(|other| &other.control))
+    }
+
+    /// The ways to every server, for requests.
+    pub(super) fn ways(&self) -> impl Iterator<Item = (&Target, &TcpConnect)> {
+        let others = self.others.iter().map(|other| (&other.target, &other.connect));
+        std::iter::once((&self.target, &self.connect)).chain(others)
+    }
+
+    /// Where receive times come from: those of the reads as soon as one server has no others.
+    pub(super) fn stamps(&self) -> Stamps {
+        let all = self.ways().all(|(_, connect)| connect.stamps() == Stamps::Kernel);
+        if all { Stamps::Kernel } else { Stamps::User }
+    }
+
+    /// The servers' addresses, for messages.
+    pub(super) fn names(&self) -> String {
+        let names: Vec<String> = self.ways().map(|(target, _)| target.base().to_string()).collect();
+        names.join(", ")
     }
 }
 
 fn family(backend: BackendKind) -> Family {
     match backend {
-        BackendKind::Vllm | BackendKind::VllmChat => Family::Vllm,
+        BackendKind::Vllm | BackendKind::VllmChat | BackendKind::VllmEmbedding => Family::Vllm,
         backend if backend.info().is_sglang => Family::Sglang,
         _ => Family::Other,
     }

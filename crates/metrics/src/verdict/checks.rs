@@ -143,8 +143,10 @@ fn bounds(name: &str, latency: Option<&Stamped>) -> Option<Reason> {
     let exact_stamps = format!("{} of the {name} samples have exact stamps", percent(exact));
     let text = match latency.moves() {
         Some(moves) => {
-            let (moves, limit) = (percent(moves), BOUNDS.certain * 100.0);
-            format!("{exact_stamps}; the others could move p99 by {moves} (limit {limit:.0} %)")
+            // Of a latency of nothing any bound is an endless share.
+            let share = if moves > 10.0 { "over 1000 %".into() } else { percent(moves) };
+            let limit = BOUNDS.certain * 100.0;
+            format!("{exact_stamps}; the others could move p99 by {share} (limit {limit:.0} %)")
         }
         None => format!("{exact_stamps} (limit {:.0} %)", EXACT * 100.0),
     };

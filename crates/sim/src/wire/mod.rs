@@ -166,7 +166,9 @@ impl Shape {
             Endpoint::Completions | Endpoint::Chat => self.openai_whole(lanes),
             Endpoint::Triton => {
                 let mut out = Vec::new();
-                lanes.iter().for_each(|lane| self.triton_event(&mut out, lane, lane.total));
+                for lane in lanes {
+                    self.triton_event(&mut out, lane, lane.total);
+                }
                 out
             }
         }

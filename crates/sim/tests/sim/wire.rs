@@ -306,6 +306,33 @@ async fn embeddings_are_floats_or_base64() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn triton_sends_text_and_nothing_at_the_end() {
+    let path = "/v2/models/ensemble/generate_stream";
+    let mut body = json!({"text_input": "ab", "max_tokens": 3, "min_length": 3, "stream": true,
+        "accumulate_tokens": true});
+    let texts = |reply: &str| -> Vec<String> {
+        assert!(!reply.contains("[DONE]"), "{reply}");
+        let frames = reply.lines().filter_map(|line| line.strip_prefix("data: "));
+        let frames = frames.map(|frame| serde_json::from_str::<Value>(frame).expect("JSON"));
+        frames.map(|frame| frame["text_output"].as_str().expect("a text").to_owned()).collect()
+    };
+    let all = texts(&reply_to(SimConfig::default(), path, &body).await.text());
+    assert_eq!(all.iter().map(String::len).collect::<Vec<_>>(), [1, 2, 3]);
+    body["accumulate_tokens"] = json!(false);
+    let pieces = texts(&reply_to(SimConfig::default(), path, &body).await.text());
+    assert_eq!((pieces.len(), pieces.concat()), (3, all[2].clone()));
+    body["stream"] = json!(false);
+    assert_eq!(texts(&reply_to(SimConfig::default(), path, &body).await.text()), all[2..]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_truss_speaks_as_completions_do() {
+    let body = json!({"model": "sim", "prompt": "a", "max_tokens": 3});
+    let reply = reply_to(SimConfig::default(), "/v1/models/model:predict", &body).await.json();
+    assert_eq!(reply["usage"]["completion_tokens"], 3);
+}
+
+#[tokio::test(start_paused = true)]
 async fn bad_requests_get_an_error_object() {
     let sim =
         Sim::new(SimConfig { strict_model: true, context_tokens: 10, ..SimConfig::default() });
@@ -324,6 +351,8 @@ async fn bad_requests_get_an_error_object() {
         ("/v1/completions", r#"{"model": "other", "prompt": "a"}"#, 404, "`other`"),
         ("/v1/chat/completions", r#"{"model": "sim", "messages": []}"#, 400, "`messages`"),
         ("/v1/embeddings", r#"{"model": "sim"}"#, 400, "`input`"),
+        ("/v2/models/ensemble/generate_stream", "{}", 400, "`text_input`"),
+        ("/v2/models/ensemble/generate_stream", r#"{"text_input": "a"}"#, 400, "`max_tokens`"),
     ] {
         let reply = client.post(path, body).await;
         let message = reply.json()["error"]["message"].as_str().unwrap_or_default().to_owned();
@@ -331,7 +360,7 @@ async fn bad_requests_get_an_error_object() {
         assert!(message.contains(words), "{path} {body}: {message}");
         assert_eq!(reply.json()["error"]["code"], status);
     }
-    assert_eq!((sim.stats().refused, sim.stats().requests), (13, 0));
+    assert_eq!((sim.stats().refused, sim.stats().requests), (15, 0));
 }
 
 #[tokio::test(start_paused = true)]

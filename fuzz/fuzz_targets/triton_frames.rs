@@ -1,0 +1,5 @@
+//! How a stream of Triton is cut changes stamps only.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| servebench_backends::fuzzing::triton_frames(data));
