@@ -3,6 +3,7 @@
 use crate::gaps::{Gap, ItlRule, MAX_CHUNK_TOKENS, Weights, gaps, steps};
 use crate::reception::is_exact;
 use servebench_core::{Chunk, CountSource, Record, Stamp};
+use std::time::Duration;
 
 /// A record, and what the client's tokenizer says about its text. All times are in seconds.
 ///
@@ -206,10 +207,22 @@ impl<'a> Measured<'a> {
     }
 
     /// From dispatch to something received from `after` to `at`. The two are of different clocks.
+    ///
+    /// The server had the request no earlier than the client handed it over: a client that lost the
+    /// processor between dispatch and write has that in the latency, but not in the least of it.
     fn bounds(&self, after: Stamp, at: Stamp) -> Option<(f64, f64)> {
         let error = self.record.reply.read_lag?.clock_error().as_secs_f64();
-        let since = |stamp: Stamp| stamp.secs_since(self.record.dispatched);
-        Some(((since(after) - error).max(0.0), since(at) + error))
+        let dispatched = self.record.dispatched;
+        let handed_over = Stamp::from(dispatched.offset() + self.own_delay());
+        let least = after.secs_since(handed_over) - error;
+        Some((least.max(0.0), at.secs_since(dispatched) + error))
+    }
+
+    /// What the client took from dispatch to the first byte written, but for connecting.
+    fn own_delay(&self) -> Duration {
+        let reply = &self.record.reply;
+        let written = reply.sent.map_or(Duration::ZERO, |sent| sent.since(self.record.dispatched));
+        written.saturating_sub(reply.rare().connect.unwrap_or_default())
     }
 
     /// Whether TTFT is known to within [`EXACT_WITHIN`](crate::EXACT_WITHIN); `None` as for

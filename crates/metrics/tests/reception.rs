@@ -82,6 +82,16 @@ fn a_token_read_with_the_end_of_its_stream_is_exact_to_a_tenth_of_a_millisecond(
 }
 
 #[test]
+fn what_a_client_took_to_send_is_not_in_the_least_that_ttft_may_be() {
+    let mut record = received(0, &[(10 * MS, 1)], false);
+    record.reply.sent = Some(Stamp(3 * MS));
+    assert_eq!(Measured::from(&record).ttft_bounds(), Some((0.007, 0.01)));
+    // A connect inside the request belongs to it.
+    record.reply.rare_mut().connect = Some(Duration::from_millis(2));
+    assert_eq!(Measured::from(&record).ttft_bounds(), Some((0.009, 0.01)));
+}
+
+#[test]
 fn the_clocks_error_counts_against_ttft_alone() {
     let mut record = received(0, &[(10 * MS, 1), (10 * MS, 1)], false);
     let mut with_error = |micros| {
