@@ -15,6 +15,7 @@ fn every_case_gives_its_record_when_hyper_reads() {
     play(&format!("{} --http-reader hyper", program()), &[]);
 }
 
+#[expect(clippy::print_stderr, reason = "a test that cannot run here says so")]
 fn play(bench: &str, options: &[&str]) {
     let Ok(version) = Command::new("python3").arg("--version").output() else {
         eprintln!("SKIPPED: the cases need python3 (standard library only), which is not on PATH");

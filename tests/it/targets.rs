@@ -56,7 +56,7 @@ fn several_servers_take_turns() {
         assert_eq!(of("failed"), [0, 0]);
         let warm: u64 = warm.parse().expect("a number");
         let served = servers.each_ref().map(|it| it.sim.stats().requests);
-        assert_eq!(served, [5 + warm / 2, 4 + warm / 2]);
+        assert_eq!(served, [5 + warm, 4 + warm]);
     }
 }
 
@@ -153,6 +153,7 @@ fn what_cannot_be_measured_is_refused_with_the_reason() {
         (&["--backend", "truss"], "--backend truss needs --model"),
         (&["--backend", "trt", "--model", "m", "--lora-name", "a"], "no adapters"),
         (&["--backend", "vllm-embedding", "--dataset-name", "mooncake"], "cannot be embedded"),
+        (&["--backend", "vllm-embedding", "--calibrate"], "--calibrate compares"),
         (&["--balance", "round-robin"], "--base-urls"),
         (&["--base-urls", "h:1,h:2", "--base-url", "h:3"], "--base-url"),
         (&["--base-urls", "h:1,ftp://h", "--model", "m"], "scheme `ftp`"),

@@ -25,7 +25,8 @@ const EXCERPT: usize = 200;
 pub enum BatchRoute {
     /// SGLang's `/generate`: frames name their prompt and its count of output tokens.
     Native,
-    /// `/v1/completions`: frames name their prompt only.
+    /// `/v1/completions`: frames name their prompt, and its count where the body asked for
+    /// `continuous_usage_stats` and the server knows it.
     Completions,
 }
 
@@ -149,6 +150,7 @@ struct Frame {
     index: Option<u32>,
     meta_info: Option<Meta>,
     choices: Option<Vec<Choice>>,
+    usage: Option<Usage>,
     error: Option<Value>,
 }
 
@@ -157,6 +159,12 @@ struct Frame {
 struct Meta {
     completion_tokens: Option<u32>,
     finish_reason: Option<Value>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Usage {
+    completion_tokens: Option<u32>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -250,10 +258,13 @@ impl State {
                 self.note(at, row, Some(tokens), meta.finish_reason.as_ref())
             }
             BatchRoute::Completions => {
-                let mut choices = frame.choices.iter().flatten();
-                choices.try_for_each(|choice| {
+                let choices = frame.choices.unwrap_or_default();
+                // With several choices in one frame the count is not of one of them.
+                let usage = frame.usage.filter(|_| choices.len() == 1);
+                let tokens = usage.and_then(|usage| usage.completion_tokens);
+                choices.iter().try_for_each(|choice| {
                     let row = choice.index.unwrap_or(0);
-                    self.note(at, row, None, choice.finish_reason.as_ref())
+                    self.note(at, row, tokens, choice.finish_reason.as_ref())
                 })
             }
         }
@@ -406,6 +417,17 @@ mod tests {
             seen.iter().map(|seen| (seen.row, seen.tokens)).collect::<Vec<_>>(),
             [(1, None), (0, None)]
         );
+    }
+
+    #[test]
+    fn completions_bring_counts_where_the_server_knows_them() {
+        let body = "data: {\"choices\":[{\"index\":1,\"text\":\"a\"}],\"usage\":{\"completion_tokens\":3}}\n\n\
+            data: {\"choices\":[{\"index\":0,\"finish_reason\":\"stop\"}],\"usage\":{\"completion_tokens\":2}}\n\n\
+            data: {\"choices\":[],\"usage\":{\"completion_tokens\":5}}\n\ndata: [DONE]\n\n";
+        let (reply, seen) = read(BatchRoute::Completions, 2, true, body);
+        assert_eq!((reply.failure, seen.len()), (None, 2));
+        assert_eq!((seen[0].row, seen[0].tokens), (1, Some(3)));
+        assert_eq!((seen[1].tokens, seen[1].ended), (Some(2), Some(RowEnd::Stop)));
     }
 
     #[test]

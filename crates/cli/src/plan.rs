@@ -218,8 +218,10 @@ pub enum Calibrate {
 }
 
 impl ClientPlan {
-    fn new(own: &OwnArgs) -> Self {
-        let calibrate = match (own.calibrate, own.no_calibrate) {
+    fn new(own: &OwnArgs, backend: BackendKind) -> Self {
+        // What a calibration compares are the times of tokens.
+        let tokenless = backend.info().family == Family::Embeddings;
+        let calibrate = match (own.calibrate, own.no_calibrate || tokenless) {
             (_, true) => Calibrate::Never,
             (true, false) => Calibrate::Always,
             (false, false) => Calibrate::WhenHeavy,
@@ -263,7 +265,7 @@ impl Plan {
         let mut defaults = if own.simulate { SIMULATED_DATA } else { SERVER_DATA };
         defaults.exact_lengths &= target.tokenizer.is_none();
         let backend = target.backend.unwrap_or(BackendKind::Sglang);
-        check_backend(backend, &target, &load, own.simulate)?;
+        check_backend(backend, &target, &load, &own)?;
         let mut warnings = Vec::new();
 
         let seed = dataset.seed.unwrap_or(42);
@@ -381,7 +383,7 @@ impl Plan {
                 tag: report.tag,
                 min_success_rate: report.min_success_rate,
             },
-            client: ClientPlan::new(&own),
+            client: ClientPlan::new(&own, backend),
             warnings,
         })
     }
@@ -399,17 +401,22 @@ impl Plan {
     }
 }
 
-/// Triton and Truss list no models and know no adapters.
+/// Triton and Truss list no models and know no adapters; embeddings have no tokens.
 fn check_backend(
     backend: BackendKind,
     target: &TargetArgs,
     load: &LoadArgs,
-    simulate: bool,
+    own: &OwnArgs,
 ) -> Result<(), Failure> {
+    if own.calibrate && backend.info().family == Family::Embeddings {
+        return Err(Failure::usage(format!(
+            "--calibrate compares the times of tokens, of which --backend {backend} has none"
+        )));
+    }
     if !matches!(backend.info().family, Family::Triton | Family::Truss) {
         return Ok(());
     }
-    if target.model.is_none() && !simulate {
+    if target.model.is_none() && !own.simulate {
         return Err(Failure::usage(format!(
             "--backend {backend} needs --model: such a server does not say what it serves"
         )));

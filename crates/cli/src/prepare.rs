@@ -265,7 +265,8 @@ fn warm_up(
     let Some(first) = samples.first() else { return Ok((Vec::new(), "none")) };
     let mut row = Sample { output_len: first.output_len.min(WARMUP_OUTPUT), ..first.clone() };
     row.extra_body.clear();
-    let count = plan.load.warmup_requests;
+    // Each server gets its share of them: by turns, since all are idle.
+    let count = plan.load.warmup_requests * (1 + plan.further_base_urls.len());
     let whence = match (count, plan.load.flush) {
         (0, _) => "none",
         (_, Some(_)) => "row_0",

@@ -161,6 +161,26 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        /// Round robin deals the plan's requests evenly, and keeps the turns of each together.
+        #[test]
+        fn shares_differ_by_one_at_most(
+            turns in proptest::collection::vec(1usize..5, 1..40),
+            servers in 1usize..6,
+        ) {
+            let requests = plan(&turns);
+            let balancer = Balancer::new(Balance::RoundRobin, servers, &requests);
+            let mut shares = vec![0; servers];
+            for request in &requests {
+                let home = balancer.choose(request.id);
+                shares[home] += 1;
+                let later = request.id..request.id + request.turns() as u64;
+                proptest::prop_assert!(later.into_iter().all(|id| balancer.choose(id) == home));
+            }
+            proptest::prop_assert!(shares.iter().max() <= shares.iter().min().map(|n| n + 1).as_ref());
+        }
+    }
+
     #[test]
     fn the_least_busy_server_is_next() {
         let balancer = Balancer::new(Balance::LeastInFlight, 3, &plan(&[1; 9]));

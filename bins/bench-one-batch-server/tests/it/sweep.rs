@@ -115,26 +115,28 @@ fn a_seed_makes_the_same_workload() {
 fn early_stops_are_counted_and_have_their_columns() {
     let timing = Timing::Engine(CostModel::default());
     let config = SimConfig { early_stop: 1.0, timing, ..SimConfig::default() };
-    let sim = Sim::new(config).spawn_in_thread().expect("a server");
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("r.jsonl");
-    let (name, url) = (file.to_string_lossy().into_owned(), sim.url());
-    let base =
-        ["--base-url", &url, "--local-tokenizer-path", tokenizer(), "--result-filename", &name];
-    let words = ["--dataset-name", "random-ids", "--batch-size", "4", "--input-len", "16"];
-    let more = ["--output-len", "64", "--disable-ignore-eos", "--show-report"];
-    let out = run(&[&base[..], &words, &more].concat()).done();
-    let line = &lines(&file)[0];
-    let early = number(line, "num_early_stopped");
-    assert!(early >= 1.0 && number(line, "total_output_tokens") < 256.0, "{line}");
-    assert!(out.contains(&format!("early-stopped requests: {early}/4")), "{out}");
-    assert!(
-        out.contains("steady-state output throughput: ") && out.contains("(requested 256)"),
-        "{out}"
-    );
-    assert!(out.contains("steady ITL (ms)") && out.contains("early stops"), "{out}");
-    let window = number(line, "steady_state_window_s");
-    assert!(window > 0.0 && window < number(line, "latency"), "{line}");
+    for backend in ["sglang", "vllm"] {
+        // The same draws for both: whether there is a steady window depends on them.
+        let sim = Sim::new(config.clone()).spawn_in_thread().expect("a server");
+        let url = sim.url();
+        let file = folder.path().join(backend);
+        let name = file.to_string_lossy().into_owned();
+        let base =
+            ["--base-url", &url, "--local-tokenizer-path", tokenizer(), "--backend", backend];
+        let words = ["--dataset-name", "random-ids", "--batch-size", "4", "--input-len", "16"];
+        let more = ["--output-len", "64", "--disable-ignore-eos", "--show-report"];
+        let out = run(&[&base[..], &words, &more, &["--result-filename", &name]].concat()).done();
+        let line = &lines(&file)[0];
+        let early = number(line, "num_early_stopped");
+        assert!(early >= 1.0 && number(line, "total_output_tokens") < 256.0, "{line}");
+        assert!(out.contains(&format!("early-stopped requests: {early}/4")), "{out}");
+        assert!(out.contains("steady-state output throughput: "), "{out}");
+        assert!(out.contains("(requested 256)"), "{out}");
+        assert!(out.contains("steady ITL (ms)") && out.contains("early stops"), "{out}");
+        let window = number(line, "steady_state_window_s");
+        assert!(window > 0.0 && window < number(line, "latency"), "{line}");
+    }
 }
 
 #[test]
@@ -154,7 +156,7 @@ fn a_share_of_the_prompts_is_cached_beforehand() {
 }
 
 #[test]
-fn completions_are_measured_without_counts() {
+fn completions_are_measured_with_their_counts() {
     let sim = Sim::new(SimConfig::default()).spawn_in_thread().expect("a server");
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("r.jsonl");
@@ -165,8 +167,8 @@ fn completions_are_measured_without_counts() {
     let out = run(&[&base[..], &words, &["--input-len", "9", "--output-len", "3"]].concat()).done();
     let line = &lines(&file)[0];
     assert_eq!(line["total_output_tokens"], 900);
-    let null = [&line["num_early_stopped"], &line["steady_state_output_throughput"]];
-    assert_eq!(null, [&Value::Null, &Value::Null]);
+    assert_eq!((&line["num_early_stopped"], &line["plan_sha256"].is_string()), (&0.into(), &true));
+    assert_eq!(line["output_throughput"], line["upstream_output_throughput"]);
     assert_eq!((number(line, "acc_length"), number(line, "last_gen_throughput")), (-1.0, -1.0));
     assert!(out.contains("last generation throughput: -1.00 tok/s"), "{out}");
 }
@@ -196,8 +198,11 @@ fn prompts_come_from_files_and_lists_too() {
         |at: usize| (number(&results[at], "input_len"), number(&results[at], "total_input_tokens"));
     assert_eq!(of(0), (4.0, 8.0));
     assert_eq!(of(1), (8.0, 16.0));
-    assert_eq!(of(2), (12.0, 24.0), "the mean, rounded down");
+    assert_eq!(of(2), (12.0, 25.0), "the mean, rounded down");
     assert!(of(3).0 >= 20.0, "{:?}", of(3));
+    let speed = |key: &str| number(&results[2], key);
+    let ratio = speed("input_throughput") / speed("upstream_input_throughput");
+    assert!((ratio - 25.0 / 24.0).abs() < 1e-3, "upstream takes the mean of both: {ratio}");
     assert_eq!(results[3]["output_len"], 4);
     let few = run(&[
         &base[..],

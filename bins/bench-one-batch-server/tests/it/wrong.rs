@@ -12,7 +12,6 @@ fn usage(words: &str, said: &str) {
 
 #[test]
 fn what_makes_no_sense_is_refused_by_name() {
-    usage("--disable-ignore-eos --backend vllm", "--disable-ignore-eos needs --backend sglang");
     usage("--disable-ignore-eos --fake-prefill", "--disable-ignore-eos and --fake-prefill");
     usage("--disable-ignore-eos --client-stream-interval 2", "--client-stream-interval 1");
     usage("--input-len-list 4,x --dataset-name random-ids", "--input-len-list takes whole numbers");
@@ -20,10 +19,6 @@ fn what_makes_no_sense_is_refused_by_name() {
     usage("--input-len-list 4 --dataset-name sharegpt", "--input-len-list works with");
     usage("--input-len-list 4 --fixed-prompt-file f", "--input-len-list works with");
     usage("--input-len-list 4 --input-len 1 2", "--input-len-list goes with one --input-len");
-    usage(
-        "--dataset-name sharegpt --backend vllm",
-        "--dataset-name sharegpt needs --backend sglang",
-    );
     usage(
         "--dataset-name sharegpt --fixed-prompt-file f",
         "--fixed-prompt-file and --dataset-name",

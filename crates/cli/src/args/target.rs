@@ -30,7 +30,7 @@ pub struct TargetArgs {
     /// Addresses of several servers to which the requests are dealt; replaces --base-url
     ///
     /// All must serve the same model. The model's name, the tokenizer and `server_info` are the
-    /// first one's; each is waited for, and flushed. What each had is in the result, under `targets`.
+    /// first one's; each is waited for, warmed up and flushed. What each had is in the result, under `targets`.
     #[arg(long, num_args = 1.., value_delimiter = ',', value_name = "URL", conflicts_with_all = ["base_url", "host", "port"])]
     pub base_urls: Vec<String>,
 

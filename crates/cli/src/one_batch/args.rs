@@ -68,7 +68,7 @@ pub enum BatchBackend {
     /// SGLang's `/generate`.
     #[default]
     Sglang,
-    /// vLLM's `/v1/completions`; its stream has no token counts.
+    /// vLLM's `/v1/completions`.
     Vllm,
 }
 

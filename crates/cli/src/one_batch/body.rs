@@ -51,6 +51,15 @@ struct Completions<'a> {
     ignore_eos: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     logprobs: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+/// Asks for each prompt's count of tokens in every frame, which upstream does without.
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+    continuous_usage_stats: bool,
 }
 
 /// One adapter for the batch, or one for each prompt.
@@ -131,6 +140,10 @@ pub(super) fn measured(
             stream: true,
             ignore_eos: Some(ignore_eos),
             logprobs: plan.return_logprob.then_some(1),
+            stream_options: Some(StreamOptions {
+                include_usage: true,
+                continuous_usage_stats: true,
+            }),
         }),
     }
 }
@@ -163,6 +176,7 @@ pub(super) fn filling(plan: &OneBatchPlan, prompts: &Prompts, model: &str, lengt
             stream: false,
             ignore_eos: None,
             logprobs: None,
+            stream_options: None,
         }),
     }
 }
@@ -192,6 +206,7 @@ mod tests {
             input_len: 3,
             output_len: 8,
             input_tokens: 6,
+            upstream_input_tokens: 6,
         }
     }
 
@@ -219,10 +234,11 @@ mod tests {
     }
 
     #[test]
-    fn the_completions_body_is_upstreams() {
+    fn the_completions_body_asks_for_counts_too() {
         let plan = plan("--backend vllm --return-logprob");
         let want = json!({"model": "m", "prompt": [[1, 2, 3, 4], [5, 6]], "max_tokens": 8,
-            "temperature": 0.0, "stream": true, "ignore_eos": true, "logprobs": 1});
+            "temperature": 0.0, "stream": true, "ignore_eos": true, "logprobs": 1,
+            "stream_options": {"include_usage": true, "continuous_usage_stats": true}});
         assert_eq!(value(&measured(&plan, &prompts(), "m", true, None)), want);
         let want = json!({"model": "m", "prompt": [[1, 2, 3], [5, 6]], "max_tokens": 1,
             "temperature": 0.0, "stream": false});

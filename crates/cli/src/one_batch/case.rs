@@ -124,10 +124,20 @@ impl Runner<'_> {
         let asked = Asked {
             rows,
             input_tokens: prompts.input_tokens,
+            upstream_input_tokens: prompts.upstream_input_tokens,
             output_len: prompts.output_len,
             only_window: !ignore_eos || plan.is_replay(),
+            assumed_output: !sglang,
         };
-        let figures = Figures::of(&asked, record.dispatched, end, &batch.take());
+        let seen = batch.take();
+        if asked.only_window && seen.iter().any(|seen| seen.tokens.is_none()) {
+            let error = anyhow::anyhow!(
+                "the server does not count tokens in its stream (continuous_usage_stats), and replies \
+                 that may end early, or recorded prompts, cannot be measured without"
+            );
+            return Err(Failure::new(Code::Server, error));
+        }
+        let figures = Figures::of(&asked, record.dispatched, end, &seen);
         let figures = figures.ok_or_else(|| {
             Failure::new(Code::Requests, anyhow::anyhow!("a prompt of the batch brought no token"))
         })?;

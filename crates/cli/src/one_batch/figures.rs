@@ -10,11 +10,15 @@ pub(super) struct Asked {
     pub(super) rows: u32,
     /// Prompt tokens over the whole batch.
     pub(super) input_tokens: u64,
+    /// The same as upstream reckons it.
+    pub(super) upstream_input_tokens: u64,
     /// Most output tokens of each prompt.
     pub(super) output_len: u32,
     /// Whether throughput counts only the tokens after the last prompt's first one. Upstream counts all
     /// of them when every prompt runs to its length.
     pub(super) only_window: bool,
+    /// Whether upstream takes every prompt to have its whole output (vLLM).
+    pub(super) assumed_output: bool,
 }
 
 /// The figures of one batch; what cannot be told is `None`.
@@ -36,10 +40,24 @@ pub struct Figures {
     pub output_throughput: Option<f64>,
     /// All tokens over [`latency`](Self::latency).
     pub overall_throughput: Option<f64>,
+    /// The three as upstream reckons them.
+    pub upstream: UpstreamSpeeds,
     /// Prompts that stopped before their length.
     pub early_stopped: Option<u32>,
     /// The time in which all prompts were decoding.
     pub steady: Option<Steady>,
+}
+
+/// Throughput as upstream reckons it: from the mean prompt length, rounded down, and, of vLLM, from the
+/// output length asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct UpstreamSpeeds {
+    /// Prompt tokens per second until the last prompt's first token.
+    pub input: Option<f64>,
+    /// Output tokens per second after it.
+    pub output: Option<f64>,
+    /// All tokens over the latency.
+    pub overall: Option<f64>,
 }
 
 /// The part of a batch in which every prompt was decoding: from the last prompt's first token to the
@@ -61,18 +79,23 @@ impl Figures {
         let first_begin = begins.iter().min()?;
         let last_begin = begins.iter().max()?;
 
-        let total = if counted {
-            last_counts(asked.rows, seen).iter().sum()
-        } else {
-            u64::from(asked.rows) * u64::from(asked.output_len)
-        };
+        let whole = u64::from(asked.rows) * u64::from(asked.output_len);
+        let total = if counted { last_counts(asked.rows, seen).iter().sum() } else { whole };
         // In the order of the stream, the frame that completes the batch included.
         let begun = &seen[..=last_begin.1];
         let before: u64 = last_counts(asked.rows, begun).iter().sum();
         let decoded = if asked.only_window { total.saturating_sub(before) } else { total };
 
+        let (upstream_total, upstream_decoded) =
+            if asked.assumed_output { (whole, whole) } else { (total, decoded) };
+
         let latency = end.secs_since(sent);
         let last_ttft = last_begin.0.secs_since(sent);
+        let upstream = UpstreamSpeeds {
+            input: ratio(asked.upstream_input_tokens as f64, last_ttft),
+            output: ratio(upstream_decoded as f64, latency - last_ttft),
+            overall: ratio((asked.upstream_input_tokens + upstream_total) as f64, latency),
+        };
         let stops = seen.iter().filter(|seen| seen.ended == Some(RowEnd::Stop)).count();
         Some(Self {
             latency,
@@ -83,6 +106,7 @@ impl Figures {
             input_throughput: ratio(asked.input_tokens as f64, last_ttft),
             output_throughput: ratio(decoded as f64, latency - last_ttft),
             overall_throughput: ratio((asked.input_tokens + total) as f64, latency),
+            upstream,
             early_stopped: counted.then_some(stops as u32),
             steady: counted.then(|| steady(asked.rows, seen, last_begin.0)).flatten(),
         })
@@ -165,7 +189,14 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const ASKED: Asked = Asked { rows: 2, input_tokens: 64, output_len: 8, only_window: false };
+    const ASKED: Asked = Asked {
+        rows: 2,
+        input_tokens: 64,
+        upstream_input_tokens: 62,
+        output_len: 8,
+        only_window: false,
+        assumed_output: false,
+    };
 
     fn seen(ms: u64, row: u32, tokens: u32, ended: Option<RowEnd>) -> Seen {
         Seen { at: Stamp::from_millis(ms), row, tokens: Some(tokens), ended }
@@ -197,6 +228,12 @@ mod tests {
         assert_eq!(all.output_throughput, Some(13.0 / 2.0));
         assert_eq!(all.overall_throughput, Some((64.0 + 13.0) / 2.5));
         assert_eq!(all.early_stopped, Some(1));
+        assert_eq!(all.upstream.input, Some(62.0 / 0.5));
+        assert_eq!(all.upstream.output, all.output_throughput);
+        assert_eq!(all.upstream.overall, Some((62.0 + 13.0) / 2.5));
+        let assumed = figures(&Asked { assumed_output: true, ..ASKED }, &stream());
+        assert_eq!(assumed.output_throughput, Some(13.0 / 2.0));
+        assert_eq!(assumed.upstream.output, Some(16.0 / 2.0));
         // At 0.5 s rows have 3 and 1; at 1 s row 0 has 5, row 1 is halfway from 3 to 5.
         assert_eq!(all.steady, Some(Steady { output_throughput: 5.0 / 0.5, window: 0.5 }));
 

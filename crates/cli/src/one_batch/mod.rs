@@ -15,7 +15,7 @@ pub use args::{
     BatchBackend, BatchOutputArgs, BatchProfileArgs, BatchRequestArgs, BatchServerArgs,
     ONE_BATCH_FLAGS, OneBatchArgs, PromptSourceArgs, SweepArgs,
 };
-pub use figures::{Figures, Steady};
+pub use figures::{Figures, Steady, UpstreamSpeeds};
 pub use plan::OneBatchPlan;
 pub use result::CaseResult;
 

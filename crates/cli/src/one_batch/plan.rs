@@ -126,12 +126,6 @@ impl OneBatchPlan {
         let replayed = name.filter(|name| is_replay(*name));
         if let Some(name) = replayed {
             let name = name.name();
-            if backend == BatchBackend::Vllm {
-                return Err(wrong(format!(
-                    "--dataset-name {name} needs --backend sglang: vLLM's stream does not tell how \
-                     many tokens came"
-                )));
-            }
             if matches!(source, Source::File(_)) {
                 return Err(wrong(format!(
                     "--fixed-prompt-file and --dataset-name {name} exclude each other"
@@ -195,7 +189,7 @@ impl OneBatchPlan {
             .hint("`profiler --url URL --duration SECONDS` profiles a vLLM server"));
         }
         let profile = profile.profile.then_some(ProfilePass {
-            activities: profile.profile_activities,
+            activities: profile.profile_activities.iter().map(|name| name.to_uppercase()).collect(),
             start_step: profile.profile_start_step,
             steps: profile.profile_steps,
             by_stage: profile.profile_by_stage,
@@ -287,13 +281,11 @@ fn check_request(
         ("--fake-prefill", request.fake_prefill),
         ("--flush-hicache-storage", request.flush_hicache_storage),
         ("--lora-name", !request.lora_name.is_empty()),
-        ("--disable-ignore-eos", request.disable_ignore_eos),
     ];
     if backend == BatchBackend::Vllm
         && let Some((flag, _)) = sglang_only.iter().find(|(_, given)| *given)
     {
         let reason = match *flag {
-            "--disable-ignore-eos" => "vLLM's stream does not tell how many tokens came",
             "--lora-name" => "vLLM takes an adapter as the model",
             _ => "vLLM has no such thing",
         };

@@ -18,8 +18,10 @@ pub(super) struct Prompts {
     pub(super) input_len: u32,
     /// Output tokens to ask for.
     pub(super) output_len: u32,
-    /// Prompt tokens of the whole batch, as throughput counts them.
+    /// Prompt tokens of the whole batch.
     pub(super) input_tokens: u64,
+    /// The same as upstream reckons it: from the mean, unless prompts are recorded ones.
+    pub(super) upstream_input_tokens: u64,
 }
 
 /// What makes prompts.
@@ -59,12 +61,12 @@ impl Maker<'_> {
             && matches!(&self.plan.source, Source::Dataset { name, .. } if name.is_random());
         let mean = u32::try_from(total / rows as u64).unwrap_or(u32::MAX);
         let input_len = if asked { case.input_len } else { mean };
-        let input_tokens = if self.plan.is_replay() {
+        let upstream_input_tokens = if self.plan.is_replay() {
             total
         } else {
             u64::from(case.batch_size) * u64::from(input_len)
         };
-        Ok(Prompts { ids, input_len, output_len, input_tokens })
+        Ok(Prompts { ids, input_len, output_len, input_tokens: total, upstream_input_tokens })
     }
 
     fn options(&self, name: DatasetName, path: Option<&PathBuf>, case: Case) -> DatasetOptions {

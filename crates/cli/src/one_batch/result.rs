@@ -100,6 +100,9 @@ impl CaseResult {
             "cache_hit_rate": rounded_or_null(self.cache_hit_rate, 4),
             "total_input_tokens": figures.total_input_tokens,
             "first_ttft": rounded(figures.first_ttft, 4),
+            "upstream_input_throughput": rounded_or_null(figures.upstream.input, 2),
+            "upstream_output_throughput": rounded_or_null(figures.upstream.output, 2),
+            "upstream_overall_throughput": rounded_or_null(figures.upstream.overall, 2),
             "version": env!("CARGO_PKG_VERSION"),
             "simulated": about.simulated,
             "started_at_unix": self.started_at_unix,
@@ -235,6 +238,7 @@ mod tests {
                 overall_throughput: None,
                 early_stopped: Some(1),
                 steady: Some(Steady { output_throughput: 10.0, window: 0.5 }),
+                ..Figures::default()
             },
             ..CaseResult::default()
         }
