@@ -12,6 +12,7 @@
 mod busy;
 mod ceiling;
 mod ci;
+mod count;
 mod generate;
 mod live;
 mod package;
@@ -43,7 +44,8 @@ enum Command {
     Gen(generate::Arguments),
     /// Make the golden files anew with the Python tools' own generators
     Golden(tools::Golden),
-    /// Run the benches, or compare the client with its peers (`bench ceiling`, `bench busy`)
+    /// Run the benches, or compare the client with its peers (`bench ceiling`, `bench busy`), or count
+    /// instructions (`bench count`)
     Bench(Box<tools::Bench>),
     /// Measure a real server on CPU with the release build
     Live(live::Arguments),

@@ -1,6 +1,6 @@
 //! Commands that start one other tool: golden files, benches, fuzzing.
 
-use crate::{busy, ceiling, shell, smoke};
+use crate::{busy, ceiling, count, shell, smoke};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::fs;
@@ -84,6 +84,8 @@ enum BenchCommand {
     Ceiling(ceiling::Arguments),
     /// What a client says that is kept from reading in time, with kernel stamps and without
     Busy(busy::Arguments),
+    /// Instructions per decoded frame (needs valgrind)
+    Count,
 }
 
 /// Runs the divan benches, or a comparison.
@@ -91,6 +93,7 @@ pub(crate) fn bench(arguments: &Bench) -> Result<()> {
     match &arguments.what {
         Some(BenchCommand::Ceiling(ceiling)) => return ceiling::run(ceiling),
         Some(BenchCommand::Busy(busy)) => return busy::run(busy),
+        Some(BenchCommand::Count) => return count::run(),
         None => {}
     }
     let mut cargo = shell::cargo(["bench", "-p", "servebench-benches"]);
