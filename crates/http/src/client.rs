@@ -61,9 +61,9 @@ impl Default for Limits {
 /// Sends requests over kept-alive HTTP/1.1 connections. Belongs to one worker.
 ///
 /// A request takes a warm connection if there is one, else it connects, and
-/// [`Reply::connect`] says how long that took. A reused connection that turns out dead before one
-/// byte of an answer came is replaced and the request sent once more, counted in
-/// [`Reply::reconnects`]; nothing else is ever repeated.
+/// [`Rare::connect`](servebench_core::Rare::connect) says how long that took. A reused connection
+/// that turns out dead before one byte of an answer came is replaced and the request sent once more,
+/// counted in [`Rare::reconnects`](servebench_core::Rare::reconnects); nothing else is ever repeated.
 pub struct HttpBackend<C, K> {
     clock: C,
     connect: K,
