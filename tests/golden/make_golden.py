@@ -31,7 +31,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
 
+import pictures
+import steady
 import structured
+import tables
 
 HERE = Path(__file__).resolve().parent
 SEEDS = (1, 42, 2026)
@@ -74,6 +77,11 @@ class Captured:
         self.log, self.generations = [], 0
 
 
+def said(content):
+    """The text of a message: itself, or its parts that are text."""
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
 class Reply:
     """One deterministic answer: it depends on the request body and the settings only."""
 
@@ -82,7 +90,7 @@ class Reply:
         limit = body.get("max_tokens") or body.get("max_completion_tokens") or body["sampling_params"]["max_new_tokens"]
         self.count = limit - limit // 4 if settings["short"] else limit
         self.finish = "length" if self.count == limit else "stop"
-        prompt = body.get("text") or body.get("input_ids") or body.get("prompt") or "".join(m["content"] for m in body["messages"])
+        prompt = body.get("text") or body.get("input_ids") or body.get("prompt") or "".join(said(m["content"]) for m in body["messages"])
         units = prompt if isinstance(prompt, list) else prompt.encode()
         self.prompt_tokens = len(units)
         self.words = [WORDS[(sum(units) + k) % len(WORDS)] for k in range(self.count)]
@@ -680,7 +688,7 @@ def layout(value, depth, indent=0):
     return ends[0] + pad + ("," + pad).join(items) + "\n" + " " * indent + ends[1]
 
 
-MAKERS = {"datasets": make_datasets, "payloads": make_payloads, "routes": make_routes, "results": make_results, "arrivals": make_arrivals, **structured.MAKERS}
+MAKERS = {"datasets": make_datasets, "payloads": make_payloads, "routes": make_routes, "results": make_results, "arrivals": make_arrivals, **structured.MAKERS, **steady.MAKERS, **tables.MAKERS, **pictures.MAKERS}
 
 
 def main():

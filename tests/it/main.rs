@@ -1,9 +1,13 @@
 //! Tests of bench-serving from outside: cases, command line, simulated runs, README.
 
+mod browser;
 mod calibration;
 mod cases;
 mod command_line;
 mod documents;
+mod flags;
+mod guides;
+mod options;
 mod parity;
 mod prose;
 mod simulated;
@@ -11,3 +15,4 @@ mod stack;
 mod support;
 mod targets;
 mod verdict;
+mod vllm;

@@ -19,8 +19,9 @@ pub(crate) struct Arguments {
 const FOLDER: &str = "docs/src/reference";
 
 /// The programs whose `--help` is shown, with their subcommands.
-const PROGRAMS: [(&str, &[&str]); 5] = [
+const PROGRAMS: [(&str, &[&str]); 6] = [
     ("bench-serving", &[]),
+    ("bench-vllm", &["serve"]),
     ("bench-one-batch-server", &[]),
     ("profiler", &["start", "stop", "flush-cache", "server-info"]),
     ("send-one", &[]),

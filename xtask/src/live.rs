@@ -1,8 +1,11 @@
 //! `cargo xtask live`: the release build against a real server on CPU with a tiny model.
 
+mod programs;
+
 use crate::server::{Server, free_port};
 use crate::{shell, smoke};
 use anyhow::{Context, Result, ensure};
+use programs::Programs;
 use serde_json::Value;
 use servebench_report::Presence;
 use std::ffi::OsString;
@@ -100,23 +103,31 @@ impl Family {
 
 const OUTPUT_LEN: u64 = 16;
 
-/// Starts the server, measures it once for each backend that fits, and stops it.
+/// Starts the server, measures it once for each backend that fits, runs the other programs on it, and stops
+/// it.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let family = arguments.server;
-    let binaries = shell::release_binaries(&["bench-serving"])?;
+    let packages = ["bench-serving", "bench-one-batch-server", "profiler", "send-one"];
+    let binaries = shell::release_binaries(&packages)?;
     let scripts = shell::root().join("tests/realserver");
     let venv = match &arguments.venv {
-        Some(venv) => venv.clone(),
+        Some(venv) => std::path::absolute(venv)?, // programs run in folders of their own
         None => shell::target()?.join("live").join(family.name()),
     };
     if let Some(parent) = venv.parent() {
         fs::create_dir_all(parent)?;
     }
     let port = free_port()?;
-    let mut command = shell::command(scripts.join(family.script()));
-    let log = smoke::empty_folder(&format!("live/{}", family.name()))?.join("server.log");
+    let (script, model) = (scripts.join(family.script()), scripts.join(family.model()));
+    let folder = smoke::empty_folder(&format!("live/{}", family.name()))?;
+    let (log, traces) = (folder.join("server.log"), folder.join("traces"));
     let output = File::create(&log)?;
-    command.arg(&venv).arg(scripts.join(family.model())).arg(port.to_string());
+    let mut command = shell::command(&script);
+    command.arg(&venv).arg(&model).arg(port.to_string());
+    // vLLM is told at its start where traces go.
+    command.env("PROFILE_DIR", &traces);
+    // PyTorch 2.14 on CPU ends the server when a second profile with call stacks follows soon.
+    command.env("SGLANG_PROFILE_WITH_STACK", "false");
     command.stdout(output.try_clone()?).stderr(output);
     println!("starting {}; its environment: {}", family.name(), venv.display());
     let mut server = Server::start(&mut command, port)?;
@@ -142,6 +153,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             .with_context(|| format!("backend {backend} on {}: wrong result", family.name()))?;
     }
     println!("live: {} backends measured {}", family.backends().len(), family.name());
+    if matches!(family, Family::Llamacpp) {
+        return Ok(()); // it has none of the control calls that the other programs need
+    }
+    let tokenizer = scripts.join("models/tiny-llama");
+    let url = server.base_url();
+    let programs = Programs { family, binaries: &binaries, tokenizer: &tokenizer, url: &url };
+    programs.one_batch().context("bench-one-batch-server")?;
+    programs.profiler(&traces).context("profiler")?;
+    if matches!(family, Family::Sglang) {
+        programs.send_ones().context("send-one")?;
+    }
+    drop(server);
+    programs.launch(&script, &venv, &model).context("bench-one-batch-server --launch")?;
+    println!("live: the other programs measured {}, too", family.name());
     Ok(())
 }
 

@@ -2,6 +2,8 @@
 //! text. `cargo xtask gen` runs it and writes the files.
 #![expect(clippy::print_stdout, reason = "its output is the pages")]
 
+mod flags;
+
 use servebench_cli::{Code, VARIABLES};
 use servebench_report::{KeyDoc, Presence};
 use std::fmt::{self, Write as _};
@@ -10,6 +12,7 @@ fn main() -> Result<(), fmt::Error> {
     let pages = serde_json::json!({
         "exit-codes.md": exit_codes()?,
         "environment.md": environment()?,
+        "flags-sglang.md": flags::sglang()?,
         "result-keys.md": result_keys()?,
         "result.schema.json": format!("{:#}\n", servebench_report::schema()),
     });
@@ -53,6 +56,13 @@ fn result_keys() -> Result<String, fmt::Error> {
         (Presence::CacheReport, "With `--cache-report`"),
         (Presence::Details, "With `--output-details`: one entry for each request, in plan order"),
         (Presence::CacheDetails, "With `--output-details` and `--cache-report`"),
+        (Presence::ExpertDetails, "With `--output-details` and `--return-routed-experts`"),
+        (Presence::SteadyState, "With `--steady-state-concurrency-ratio`"),
+        (Presence::Command, "About the run"),
+        (Presence::Conversations, "Of conversations"),
+        (Presence::ConversationDetails, "Of conversations, with `--output-details`"),
+        (Presence::SeveralServers, "With several `--base-urls`"),
+        (Presence::SplitProfile, "With `--profile --pd-separated`"),
     ] {
         writeln!(text, "## {heading}\n")?;
         text.push_str("| key | type | unit | meaning | upstream |\n|---|---|---|---|---|\n");

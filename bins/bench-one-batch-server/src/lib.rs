@@ -16,8 +16,7 @@ use std::ffi::OsString;
 /// failed, or output that cannot be written.
 pub fn run(arguments: Vec<OsString>, environment: &Environment, io: &Io) -> Result<Code, Failure> {
     let arguments = with_words(arguments);
-    let parsed = parse_as::<Args>(arguments, "sglang.bench_one_batch_server", ONE_BATCH_FLAGS, io);
-    match parsed.map_err(hinted)? {
+    match parse_as::<Args>(arguments, "sglang.bench_one_batch_server", ONE_BATCH_FLAGS, io)? {
         Some(args) => one_batch(args.all, environment, io),
         None => Ok(Code::Done),
     }
@@ -42,17 +41,4 @@ fn with_words(arguments: Vec<OsString>) -> Vec<OsString> {
         }
     }
     plain
-}
-
-/// The Python tool takes every flag of its server too.
-fn hinted(failure: Failure) -> Failure {
-    let text = failure.error.to_string();
-    if text.contains("unexpected argument '--") && failure.hint.is_none() {
-        failure.hint(
-            "flags of SGLang's launch_server are not taken here: they go into the command of --launch, \
-             as in --launch 'python -m sglang.launch_server --model-path MODEL --tp-size 2'",
-        )
-    } else {
-        failure
-    }
 }

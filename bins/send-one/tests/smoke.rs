@@ -108,5 +108,5 @@ fn the_guides_commands_are_understood() {
     };
     assert!(!parse(&[]).all.around.profile);
     let profiled = parse(&["--profile"]).all.around;
-    assert!(profiled.profile && profiled.profile_steps == 5);
+    assert!(profiled.profile && profiled.steps.profile_steps == 5);
 }

@@ -25,9 +25,11 @@
 //! ```
 
 mod gamma;
+mod planned;
 mod rate;
 mod schedule;
 
 pub use gamma::{Burstiness, Gamma, GammaGaps};
+pub use planned::{Ramp, RampShape, stretched};
 pub use rate::{ArrivalError, Rate};
 pub use schedule::{Burst, Constant, Poisson, PoissonGaps, Timeline};

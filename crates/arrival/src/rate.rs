@@ -20,6 +20,14 @@ pub enum ArrivalError {
     /// Zero, negative, NaN, or too small to be inverted.
     #[error("burstiness {0} is not a positive number")]
     NotBursty(f64),
+    /// A ramp ends below its start.
+    #[error("a ramp from {start} to {end} requests per second falls")]
+    Falling {
+        /// The rate at its start.
+        start: f64,
+        /// The rate at its end.
+        end: f64,
+    },
 }
 
 /// A positive number of requests per second; infinite means all at once.

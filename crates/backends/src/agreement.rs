@@ -1,7 +1,7 @@
 //! The strict and the loose reading of frames agree.
 
 use crate::json::field::{Field, strict};
-use crate::{embeddings, native, openai, triton};
+use crate::{answer, native, openai, triton};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -163,7 +163,7 @@ impl<'a> AsFrame<'a> for Triton {
 }
 
 impl AsFrame<'_> for Embeddings {
-    type Frame = embeddings::Answer;
+    type Frame = answer::Answer;
 }
 
 proptest! {

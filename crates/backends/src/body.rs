@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use servebench_core::{Prompt, Sample};
+use servebench_core::{Pictures, Prompt, Sample};
 
 use crate::options::GenerateOptions;
 
@@ -43,14 +43,20 @@ impl Body {
     }
 }
 
-/// A prompt as JSON: a string, or a list of ids or messages.
+/// A prompt as JSON: a string, or a list of strings, ids or messages.
 pub(crate) fn prompt_value(prompt: &Prompt) -> Value {
     match prompt {
         Prompt::Text(text) => json!(text),
+        Prompt::Texts(texts) => json!(texts),
         Prompt::Ids(ids) => json!(ids),
         Prompt::Messages(messages) => json!(messages),
         _ => Value::Null,
     }
+}
+
+/// Pictures as a list of data URIs.
+pub(crate) fn uris(pictures: &Pictures) -> Value {
+    pictures.list.iter().map(|picture| Value::from(&*picture.uri)).collect()
 }
 
 /// Completes a body of an OpenAI route that holds model, prompt and length: sampling options, the extra

@@ -44,6 +44,7 @@
 
 #[cfg(test)]
 mod agreement;
+mod answer;
 mod asked;
 pub mod batch;
 mod body;
@@ -63,6 +64,7 @@ pub mod sse;
 mod transcript;
 mod triton;
 mod truss;
+pub mod vllm;
 
 pub use options::GenerateOptions;
 pub use registry::{BackendInfo, BackendKind, Family, ItlRule, NEVER_BUILT, UnknownBackend, names};

@@ -1,6 +1,6 @@
 //! SGLang's native route `/generate`.
 
-use crate::body::{Body, prompt_value};
+use crate::body::{Body, prompt_value, uris};
 use crate::cached::CachedParts;
 use crate::choices::{Choices, Rise};
 use crate::decoder::{Decoder, Problem, Reading};
@@ -56,6 +56,9 @@ impl Protocol for Native {
         if let Some(ids) = &options.token_ids_logprob {
             body.set("token_ids_logprob", json!(ids));
         }
+        if let Some(pictures) = &sample.pictures {
+            body.set("image_data", uris(pictures));
+        }
         body.into_bytes()
     }
 
@@ -85,6 +88,7 @@ record! {
         "spec_accept_length" => accept_length: Number,
         "spec_verify_ct" => verify_steps: Count,
         "e2e_latency" => latency: Number,
+        "routed_experts" => routed_experts: Text<'a>,
     }
 }
 
@@ -196,7 +200,10 @@ impl NativeReading {
             reply.cached_tokens = Some(cached);
         }
         if let Some(latency) = meta.latency.0.filter(|_| index == 0) {
-            reply.server_latency = Some(latency);
+            reply.server_latency = Some(latency as f32);
+        }
+        if !meta.routed_experts.is_empty() && index == 0 {
+            reply.rare_mut().routed_experts = Some(meta.routed_experts.0.as_ref().into());
         }
         let steps = meta.verify_steps.0.filter(|&steps| steps > 0);
         let by_steps = || Some(f64::from(meta.completion.0?) / f64::from(steps?));

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use servebench_backends::{BackendKind, GenerateOptions};
-use servebench_core::{Prompt, Sample, Session};
+use servebench_core::{Picture, Pictures, Prompt, Sample, Session};
 use std::sync::Arc;
 
 fn object(value: Value) -> Map<String, Value> {
@@ -67,6 +67,28 @@ fn messages_go_out_as_they_are() {
     let sample = Sample { prompt: Prompt::Messages(messages.clone()), ..sample() };
     let body = encode(BackendKind::SglangOaiChat, GenerateOptions::default(), &sample, None);
     assert_eq!(body["messages"], json!(messages));
+}
+
+#[test]
+fn pictures_go_before_the_text_or_beside_it() {
+    let picture = |uri: &str| Picture { uri: uri.into(), width: 1, height: 1 };
+    let list = vec![picture("data:image/png;base64,AA=="), picture("data:image/png;base64,BB==")];
+    let pictures = Some(Box::new(Pictures { list, tokens: None }));
+    let sample = Sample { pictures, ..sample() };
+    let chat = encode(BackendKind::VllmChat, GenerateOptions::default(), &sample, None);
+    let part = |uri: &str| json!({"type": "image_url", "image_url": {"url": uri}});
+    let want = json!([{"role": "user", "content": [part("data:image/png;base64,AA=="),
+        part("data:image/png;base64,BB=="), {"type": "text", "text": "hi"}]}]);
+    assert_eq!(chat["messages"], want);
+    assert!(!chat.contains_key("image_data"));
+    let extra_body = object(json!({"image_data": "theirs"}));
+    let options = GenerateOptions { extra_body, ..Default::default() };
+    let native = encode(BackendKind::SglangNative, options, &sample, None);
+    assert_eq!(native["text"], "hi");
+    assert_eq!(
+        native["image_data"],
+        json!(["data:image/png;base64,AA==", "data:image/png;base64,BB=="])
+    );
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What all commands do around their own work.
 
 use crate::args::SGLANG_FLAGS;
-use crate::{Code, Environment, Failure, Io, plain_arguments, replica};
+use crate::{Code, Environment, Failure, Io, Refused, plain_arguments, replica};
+use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -72,10 +73,16 @@ pub fn parse_as<A: Parser + CommandFactory>(
     let ours: Vec<&str> = known.iter().map(String::as_str).chain(["--version"]).collect();
     let plain = plain_arguments(arguments, upstream, &ours)?;
     let flag = |word: &OsString| word.to_str()?.split('=').next().map(str::to_owned);
+    let given = || plain.iter().filter_map(flag);
+    if let Some((flag, refused)) =
+        given().find_map(|flag| Refused::named(tool, &flag).map(|refused| (flag, refused)))
+    {
+        return Err(refused.failure(&flag));
+    }
     let missing = |flag: &String| {
         upstream.contains(&flag.as_str()) && !ours.contains(&flag.as_str()) && flag != "--help"
     };
-    if let Some(flag) = plain.iter().filter_map(flag).find(missing) {
+    if let Some(flag) = given().find(missing) {
         let message = format!("{flag} is a flag of {tool} that is not built here yet");
         return Err(Failure::usage(message).hint("--help lists what there is"));
     }
@@ -91,7 +98,14 @@ pub fn parse_as<A: Parser + CommandFactory>(
         Err(error) => {
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-            Err(Failure::usage(text))
+            let failure = Failure::usage(text);
+            // The Python tool takes every flag of its server too.
+            let server =
+                Refused::of_its_server(tool).filter(|_| error.kind() == ErrorKind::UnknownArgument);
+            Err(match server {
+                Some(refused) => failure.hint(format!("{}; {}", refused.why, refused.instead)),
+                None => failure,
+            })
         }
     }
 }

@@ -1,11 +1,15 @@
 //! From the flags about data to what the loader is told.
 
-use crate::args::{AgenticArgs, DatasetArgs, GroupDistribution, MooncakeArgs, SharedPrefixArgs};
+use crate::args::{
+    AgenticArgs, DatasetArgs, GroupDistribution, ImageArgs, MooncakeArgs, SharedPrefixArgs,
+    SpeedBenchArgs,
+};
 use crate::exit::OrCode;
 use crate::{Code, Environment, Failure};
 use servebench_backends::{BackendKind, Family};
 use servebench_datasets::{
-    AgenticOptions, DatasetName, DatasetOptions, MooncakeOptions, SharedPrefixOptions,
+    AgenticOptions, DatasetName, DatasetOptions, ImageOptions, MooncakeOptions,
+    SharedPrefixOptions, SpeedBenchOptions,
 };
 use std::path::PathBuf;
 
@@ -36,17 +40,29 @@ pub(crate) fn dataset_options(
     }
     let templated = matches!(name, DatasetName::ShareGpt | DatasetName::Custom);
     if args.apply_chat_template && !templated {
-        return Err(Failure::usage(format!(
-            "--apply-chat-template works with --dataset-name sharegpt and custom, not {}",
+        // SGLang's guide has it there.
+        warnings.push(format!(
+            "--apply-chat-template does nothing with --dataset-name {}: it is for sharegpt and custom",
             name.name()
-        )));
+        ));
     }
     let path = args.dataset_path.filter(|path| !path.as_os_str().is_empty());
-    if matches!(name, DatasetName::Custom | DatasetName::OpenAi | DatasetName::AgenticTrace)
-        && path.is_none()
+    if matches!(
+        name,
+        DatasetName::Custom
+            | DatasetName::OpenAi
+            | DatasetName::AgenticTrace
+            | DatasetName::SpeedBench
+    ) && path.is_none()
     {
         let name = name.name();
-        return Err(Failure::usage(format!("--dataset-name {name} needs --dataset-path FILE")));
+        let failure = Failure::usage(format!("--dataset-name {name} needs --dataset-path FILE"));
+        return Err(match name {
+            "speed-bench" => failure.hint(
+                "SPEED-Bench is published without its texts; its own preparation script makes the file",
+            ),
+            _ => failure,
+        });
     }
     let family = backend.info().family;
     // What has to be answered with text, or has images.
@@ -63,6 +79,20 @@ pub(crate) fn dataset_options(
             "--dataset-name openai holds chat requests, which --backend {backend} cannot send"
         ))
         .hint("use --backend sglang-oai-chat, vllm-chat or lmdeploy-chat"));
+    }
+    if name.has_pictures() && !matches!(family, Family::Native | Family::Chat) {
+        return Err(Failure::usage(format!(
+            "--dataset-name {} has pictures, which --backend {backend} cannot send",
+            name.name()
+        ))
+        .hint("use --backend sglang, sglang-oai-chat, vllm-chat or lmdeploy-chat"));
+    }
+    if name == DatasetName::SpeedBench && chat {
+        warnings.push(format!(
+            "--dataset-name speed-bench: the chat template is part of its prompts, as in the Python tool, \
+             and the endpoint of --backend {backend} applies it again; --backend sglang sends them as \
+             they are meant"
+        ));
     }
     let shape = shared_prefix(&args.shared_prefix, args.seed, environment)?;
     let shared_prefix = (name == DatasetName::SharedPrefix).then_some(shape);
@@ -86,13 +116,16 @@ pub(crate) fn dataset_options(
         random_range_ratio: args.random_range_ratio.unwrap_or(defaults.range_ratio),
         sharegpt_output_len: args.sharegpt_output_len,
         sharegpt_context_len: args.sharegpt_context_len,
+        shortest_prompt: None,
         prompt_suffix: args.prompt_suffix.unwrap_or_default(),
-        apply_chat_template: args.apply_chat_template,
+        apply_chat_template: args.apply_chat_template && templated,
         tokenize_prompt: args.tokenize_prompt,
         exact_lengths: args.exact_lengths || (defaults.exact_lengths && name.is_random()),
         shared_prefix,
         mooncake: (name == DatasetName::Mooncake).then(|| mooncake(&args.mooncake, chat)),
         agentic: (name == DatasetName::AgenticTrace).then(|| agentic(&args.agentic)),
+        speed_bench: (name == DatasetName::SpeedBench).then(|| speed_bench(&args.speed_bench)),
+        image: name.has_pictures().then(|| image_options(&args.image, chat)),
     };
     if options.has_turns() && !chat {
         let flag = match name {
@@ -142,6 +175,25 @@ fn agentic(args: &AgenticArgs) -> AgenticOptions {
     AgenticOptions {
         offset: args.dataset_offset.unwrap_or(0),
         max_turns: args.agentic_max_turns.unwrap_or(0),
+    }
+}
+
+fn speed_bench(args: &SpeedBenchArgs) -> SpeedBenchOptions {
+    SpeedBenchOptions {
+        category: args.speed_bench_category.map(Into::into),
+        output_len: args.speed_bench_output_len.unwrap_or(SpeedBenchOptions::default().output_len),
+    }
+}
+
+pub(crate) fn image_options(args: &ImageArgs, messages: bool) -> ImageOptions {
+    let default = ImageOptions::default();
+    ImageOptions {
+        count: args.image_count.unwrap_or(default.count),
+        random_count: args.random_image_count,
+        resolution: args.image_resolution.unwrap_or(default.resolution),
+        format: args.image_format.into(),
+        content: args.image_content.into(),
+        messages,
     }
 }
 

@@ -13,9 +13,13 @@ pub struct Environment {
 }
 
 /// The variables read, with what they do: for the documentation.
-pub const VARIABLES: [(&str, &str); 15] = [
+pub const VARIABLES: [(&str, &str); 16] = [
     ("OPENAI_API_KEY", "sent to the server as `Authorization: Bearer <value>` with every call"),
     ("API_KEY", "sent as `Authorization: <value>` when OPENAI_API_KEY is not set"),
+    (
+        "SAVE_TO_PYTORCH_BENCHMARK_FORMAT",
+        "set to anything: bench-vllm writes `NAME.pytorch.json` beside a result it saves",
+    ),
     ("SGLANG_IS_IN_CI", "`true` or `1`: flush the cache before a run on an sglang backend"),
     (
         "GITHUB_STEP_SUMMARY",
@@ -62,6 +66,14 @@ impl Environment {
     /// The variable's value; one that is set to nothing counts as not set.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.lookup.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The same without the variable `name`.
+    #[must_use]
+    pub fn without(&self, name: &str) -> Self {
+        let mut less = self.clone();
+        less.lookup.remove(name);
+        less
     }
 
     /// True for `true` and `1`, whatever the case.

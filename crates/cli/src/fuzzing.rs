@@ -1,6 +1,7 @@
 //! Fuzz bodies, shared by the fuzz targets and the property tests. Each panics where a law breaks.
 
 use crate::network;
+pub use crate::vllm::read_foreign_bytes as vllm_config_and_counters;
 
 /// Whatever two files of the kernel hold, their counters are read or left out. A zero byte parts the
 /// first from the second.

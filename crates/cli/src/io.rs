@@ -10,6 +10,8 @@ pub struct Io {
     out: Arc<Mutex<dyn Write + Send>>,
     err: Arc<Mutex<dyn Write + Send>>,
     terminal: bool,
+    /// Width of the terminal that shows data.
+    columns: Option<usize>,
 }
 
 impl Io {
@@ -19,6 +21,8 @@ impl Io {
             out: Arc::new(Mutex::new(io::stdout())),
             err: Arc::new(Mutex::new(io::stderr())),
             terminal: io::stderr().is_terminal(),
+            columns: terminal_size::terminal_size_of(io::stdout())
+                .map(|(terminal_size::Width(columns), _)| columns.into()),
         }
     }
 
@@ -26,12 +30,17 @@ impl Io {
     pub fn captured() -> (Self, Captured) {
         let (out, err) = (Arc::<Mutex<Vec<u8>>>::default(), Arc::<Mutex<Vec<u8>>>::default());
         let captured = Captured { out: Arc::clone(&out), err: Arc::clone(&err) };
-        (Self { out, err, terminal: false }, captured)
+        (Self { out, err, terminal: false, columns: None }, captured)
     }
 
     /// True when talk is read by a person at a terminal.
     pub fn is_terminal(&self) -> bool {
         self.terminal
+    }
+
+    /// Columns of the terminal that data is printed to; `None` where it goes elsewhere.
+    pub fn columns(&self) -> Option<usize> {
+        self.columns
     }
 
     /// Prints data, with a line end.

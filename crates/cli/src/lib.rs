@@ -33,6 +33,7 @@ mod exit;
 mod fetching;
 #[doc(hidden)]
 pub mod fuzzing;
+pub mod hash;
 mod io;
 mod names;
 mod network;
@@ -41,10 +42,12 @@ mod plan;
 mod prepare;
 pub mod profiler;
 mod progress;
+mod refused;
 mod replica;
 pub mod send_one;
 mod serve;
 mod signals;
+pub mod vllm;
 
 pub use abbreviate::plain_arguments;
 pub use command::{main, parse, parse_as};
@@ -52,6 +55,8 @@ pub use environment::{Environment, VARIABLES};
 pub use exit::{Code, Failure};
 pub use io::{Captured, Io};
 pub use plan::{
-    Calibrate, ClientPlan, LoadPlan, Plan, ProfilePlan, ReportPlan, SamplingPlan, ServingArgs,
+    Calibrate, ClientPlan, LoadPlan, Plan, ProfilePlan, ProfiledWorker, ReportPlan, SamplingPlan,
+    ServingArgs,
 };
+pub use refused::{REFUSED, Refused, RefusedFlags};
 pub use serve::serve;

@@ -97,7 +97,8 @@ impl Drop for EarlyTokenizer {
     }
 }
 
-fn load(name: &str, hub: &Hub, environment: &Environment) -> Result<Tokenizer, Failure> {
+/// Loads a tokenizer by its name.
+pub(crate) fn load(name: &str, hub: &Hub, environment: &Environment) -> Result<Tokenizer, Failure> {
     if environment.is_on("SGLANG_USE_MODELSCOPE") && !Path::new(name).exists() {
         let error = anyhow::anyhow!(
             "SGLANG_USE_MODELSCOPE is set, but only the Hugging Face hub is spoken here"

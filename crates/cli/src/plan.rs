@@ -87,6 +87,9 @@ pub struct Plan {
     /// What the user should know before the run.
     #[serde(skip)]
     pub warnings: Vec<String>,
+    /// What is said before the run and is nothing to worry about.
+    #[serde(skip)]
+    pub notes: Vec<String>,
 }
 
 /// When requests are sent.
@@ -102,6 +105,8 @@ pub struct LoadPlan {
     /// Pause between the turns of a conversation.
     #[serde(rename = "think_time_s", serialize_with = "in_seconds")]
     pub think_time: Duration,
+    /// Whether a conversation gives its place under the cap back between turns.
+    pub release_slot_between_turns: bool,
     /// Open a connection for each request.
     pub cold_connections: bool,
     /// Where receive times come from.
@@ -172,6 +177,19 @@ pub struct ProfilePlan {
     pub output_dir: String,
     /// Put before file names.
     pub prefix: Option<String>,
+    /// The workers of a split server that are profiled in place of the server that is measured.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub workers: Vec<ProfiledWorker>,
+}
+
+/// A worker of a split server that is to be profiled.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProfiledWorker {
+    /// Its name in messages, as in `Prefill-0`.
+    pub label: String,
+    /// Its address.
+    #[serde(serialize_with = "url_as_text")]
+    pub url: BaseUrl,
 }
 
 /// What is reported.
@@ -187,6 +205,14 @@ pub struct ReportPlan {
     pub cache_report: bool,
     /// Print requests as they go.
     pub print_requests: bool,
+    /// Draw the run over its time.
+    pub plot_throughput: bool,
+    /// Share of the peak concurrency that counts as steady, if that is to be reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steady_state_concurrency_ratio: Option<f64>,
+    /// Where it is appended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steady_state_output_file: Option<PathBuf>,
     /// Show progress.
     pub progress: bool,
     /// Label.
@@ -280,7 +306,10 @@ impl Plan {
                     .to_owned(),
             );
         }
-        let load = load_plan(load, own.workers, backend, dataset.name, environment)?;
+        check_slots(&load, dataset.has_turns())?;
+        let threads = own.rust_worker_threads.and_then(|threads| usize::try_from(threads).ok());
+        let workers = own.workers.or(threads);
+        let load = load_plan(load, workers, backend, dataset.name, environment)?;
         if report.print_requests && backend != BackendKind::SglangOaiChat {
             return Err(Failure::usage("--print-requests works with --backend sglang-oai-chat"));
         }
@@ -290,16 +319,7 @@ impl Plan {
                 backend.name()
             ));
         }
-        let native = backend.info().family == Family::Native;
-        let asks_logprobs = sampling.top_logprobs_num.is_some_and(|n| n > 0)
-            || !sampling.token_ids_logprob.is_empty();
-        if asks_logprobs && !sampling.return_logprob {
-            warnings.push(if native {
-                "--top-logprobs-num and --token-ids-logprob are sent, but servers need --return-logprob too".into()
-            } else {
-                "--top-logprobs-num does nothing without --return-logprob".into()
-            });
-        }
+        warnings.extend(probability_warnings(&sampling, backend, report.output_details));
         let own_messages =
             target.extra_request_body.as_ref().is_some_and(|body| body.contains_key("messages"));
         if own_messages && dataset.has_turns() {
@@ -307,7 +327,7 @@ impl Plan {
                 "--extra-request-body has messages, which would take the place of the conversation's",
             ));
         }
-        let profile = profile.profile.then(|| profile_plan(profile, environment));
+        let profile = profile_plan(profile, environment, &mut warnings)?;
         let endless = profile.as_ref().is_some_and(|profile| profile.num_steps.is_none());
         if endless && dataset.num_prompts > LONG_PROFILE {
             warnings.push(format!(
@@ -326,7 +346,8 @@ impl Plan {
         }
 
         let (base_url, further_base_urls) = base_urls(&target, &own, backend)?;
-        if !further_base_urls.is_empty() && profile.is_some() {
+        let profiles_target = profile.as_ref().is_some_and(|profile| profile.workers.is_empty());
+        if !further_base_urls.is_empty() && profiles_target {
             return Err(Failure::usage("--profile works with one server, not with --base-urls"));
         }
         let ready_seconds = target.ready_check_timeout_sec.unwrap_or(60);
@@ -379,12 +400,16 @@ impl Plan {
                 goodput: last_of_each(report.goodput),
                 cache_report: report.cache_report,
                 print_requests: report.print_requests,
+                plot_throughput: report.plot_throughput,
+                steady_state_concurrency_ratio: report.steady_state_concurrency_ratio,
+                steady_state_output_file: report.steady_state_output_file,
                 progress: !report.disable_tqdm,
                 tag: report.tag,
                 min_success_rate: report.min_success_rate,
             },
             client: ClientPlan::new(&own, backend),
             warnings,
+            notes: notes(&own),
         })
     }
 }
@@ -399,6 +424,81 @@ impl Plan {
         let json = serde_json::to_string_pretty(self).or_code(Code::Bug)?;
         io.print(json).or_code(Code::Output)
     }
+}
+
+/// What a flag does that was given to another tool.
+fn notes(own: &OwnArgs) -> Vec<String> {
+    let native = "--rust-client: every run is sent by this program's own native client, so the flag \
+                  changes nothing";
+    own.rust_client.then(|| native.to_owned()).into_iter().collect()
+}
+
+/// What the options for probabilities and experts do not do with this backend.
+fn probability_warnings(
+    sampling: &SamplingArgs,
+    backend: BackendKind,
+    details: bool,
+) -> Vec<String> {
+    let family = backend.info().family;
+    let native = family == Family::Native;
+    let asks = [
+        ("--return-logprob", sampling.return_logprob, native || family == Family::Completions),
+        (
+            "--top-logprobs-num",
+            sampling.top_logprobs_num.is_some_and(|n| n > 0),
+            native || family == Family::Completions,
+        ),
+        ("--token-ids-logprob", !sampling.token_ids_logprob.is_empty(), native),
+        ("--logprob-start-len", sampling.logprob_start_len.is_some(), native),
+        ("--return-routed-experts", sampling.return_routed_experts, native),
+    ];
+    let idle = asks.iter().filter(|(_, given, works)| *given && !*works).map(|(flag, ..)| *flag);
+    let idle: Vec<&str> = idle.collect();
+    let mut warnings = Vec::new();
+    if !idle.is_empty() {
+        warnings.push(format!(
+            "{}: no effect with --backend {backend}, whose requests have no such field (a server that \
+             has one takes it by --extra-request-body)",
+            idle.join(", ")
+        ));
+    }
+    let needs_more = (native && !sampling.token_ids_logprob.is_empty())
+        || ((native || family == Family::Completions)
+            && sampling.top_logprobs_num.is_some_and(|n| n > 0));
+    if needs_more && !sampling.return_logprob {
+        warnings.push(if native {
+            "--top-logprobs-num and --token-ids-logprob are sent, but servers need --return-logprob too"
+                .into()
+        } else {
+            "--top-logprobs-num does nothing without --return-logprob".into()
+        });
+    }
+    if native && sampling.return_routed_experts && !details {
+        warnings.push(
+            "--return-routed-experts: what replies tell is kept with --output-details only".into(),
+        );
+    }
+    warnings
+}
+
+/// A place can be released only where there are few and somebody leaves one.
+fn check_slots(load: &LoadArgs, has_turns: bool) -> Result<(), Failure> {
+    if !load.release_slot_between_turns {
+        return Ok(());
+    }
+    if load.max_concurrency.is_none_or(|cap| cap == 0) {
+        return Err(Failure::usage(
+            "--release-slot-between-turns needs --max-concurrency: without it there are no places to \
+             wait for",
+        ));
+    }
+    if !has_turns {
+        return Err(Failure::usage(
+            "--release-slot-between-turns is for conversations of several turns: --dataset-name \
+             agentic-trace, or generated-shared-prefix with --gsp-num-turns",
+        ));
+    }
+    Ok(())
 }
 
 /// Triton and Truss list no models and know no adapters; embeddings have no tokens.
@@ -525,6 +625,7 @@ fn load_plan(
         // 0 means no cap upstream too.
         max_concurrency: args.max_concurrency.filter(|cap| *cap > 0),
         think_time: Duration::from_secs_f64(args.think_time.unwrap_or(0.0)),
+        release_slot_between_turns: args.release_slot_between_turns,
         cold_connections: args.cold_connections,
         receive_stamps: args.receive_stamps,
         http_reader: args.http_reader,
@@ -537,10 +638,21 @@ fn load_plan(
     })
 }
 
-fn profile_plan(args: ProfileArgs, environment: &Environment) -> ProfilePlan {
+fn profile_plan(
+    args: ProfileArgs,
+    environment: &Environment,
+    warnings: &mut Vec<String>,
+) -> Result<Option<ProfilePlan>, Failure> {
+    let workers = profiled_workers(&args)?;
+    if !args.profile {
+        if args.pd_separated {
+            warnings.push("--pd-separated does nothing without --profile".to_owned());
+        }
+        return Ok(None);
+    }
     // Profiling by stage without an end would break the server's loop.
     let by_stage_steps = args.profile_by_stage.then_some(5);
-    ProfilePlan {
+    Ok(Some(ProfilePlan {
         activities: if args.profile_activities.is_empty() {
             vec!["CPU".into(), "GPU".into()]
         } else {
@@ -555,7 +667,35 @@ fn profile_plan(args: ProfileArgs, environment: &Environment) -> ProfilePlan {
             .or_else(|| environment.get("SGLANG_TORCH_PROFILER_DIR").map(str::to_owned))
             .unwrap_or_else(|| "/tmp".into()),
         prefix: args.profile_prefix,
+        workers,
+    }))
+}
+
+/// The workers of a split server, with their names.
+fn profiled_workers(args: &ProfileArgs) -> Result<Vec<ProfiledWorker>, Failure> {
+    let kinds = [
+        ("--profile-prefill-url", "Prefill", &args.profile_prefill_url),
+        ("--profile-decode-url", "Decode", &args.profile_decode_url),
+    ];
+    let Some((flag, kind, urls)) = kinds.into_iter().find(|(_, _, urls)| !urls.is_empty()) else {
+        if args.pd_separated && args.profile {
+            return Err(Failure::usage(
+                "--pd-separated profiles the workers of a split server: name them with \
+                 --profile-prefill-url or --profile-decode-url",
+            ));
+        }
+        return Ok(Vec::new());
+    };
+    if !args.pd_separated {
+        return Err(Failure::usage(format!("{flag} needs --pd-separated")).hint(
+            "without it the profiler is that of the server that is measured, whatever workers it has",
+        ));
     }
+    let worker = |(at, url): (usize, &String)| {
+        let url = url.parse().map_err(|error| Failure::usage(format!("{flag}: {error}")))?;
+        Ok(ProfiledWorker { label: format!("{kind}-{at}"), url })
+    };
+    urls.iter().enumerate().map(worker).collect()
 }
 
 fn extra_body(
@@ -595,6 +735,10 @@ fn by_name<S: serde::Serializer>(backend: &BackendKind, to: S) -> Result<S::Ok, 
 #[expect(clippy::ref_option, reason = "the signature that serde calls")]
 fn as_text<S: serde::Serializer>(base: &Option<BaseUrl>, to: S) -> Result<S::Ok, S::Error> {
     base.as_ref().map(ToString::to_string).serialize(to)
+}
+
+fn url_as_text<S: serde::Serializer>(base: &BaseUrl, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(base)
 }
 
 fn all_as_text<S: serde::Serializer>(bases: &[BaseUrl], to: S) -> Result<S::Ok, S::Error> {

@@ -9,7 +9,7 @@ use servebench_arrival::{PoissonGaps, Timeline};
 use servebench_backends::GenerateOptions;
 use servebench_core::random::{Draws, PythonRandom};
 use servebench_core::{Prompt, Protocol, Request, Sample, Stamp};
-use servebench_datasets::{load, measure_drift};
+use servebench_datasets::{load, measure_drift, noise_like};
 use servebench_run::{Encoder, Job};
 use servebench_tokens::{Hub, Tokenizer};
 use sha2::{Digest, Sha256};
@@ -19,13 +19,13 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 
 /// Longest output of a warm-up request, in tokens.
-const WARMUP_OUTPUT: u32 = 32;
+pub(crate) const WARMUP_OUTPUT: u32 = 32;
 /// Most prompt text that is encoded again to see whether prompts have the length asked for.
 const DRIFT_BYTES: usize = 256 * 1024;
 /// Most bytes of bodies that are held at once: all of an ordinary run's.
-const BODIES: usize = 256 << 20;
+pub(crate) const BODIES: usize = 256 << 20;
 /// Set apart from the seed of the measured prompts.
-const WARMUP_SEED: u32 = 0x5eed_cafe;
+pub(crate) const WARMUP_SEED: u32 = 0x5eed_cafe;
 /// Header that SGLang's router reads.
 const ROUTING_KEY: &str = "X-SMG-Routing-Key";
 
@@ -167,6 +167,7 @@ impl Workload<'_> {
             max_concurrency: plan.load.max_concurrency,
             keep_pieces: keeps_pieces(plan),
             think: plan.load.think_time,
+            release_slot: plan.load.release_slot_between_turns,
             in_flight_guess: None,
         };
         (job, hash.finish())
@@ -274,7 +275,13 @@ fn warm_up(
     };
     let mut random = PythonRandom::new(plan.seed ^ WARMUP_SEED);
     let requests = (0..count).map(|id| {
-        if whence == "separate" {
+        if whence == "separate"
+            && let (Some(pictures), Some(row)) = (&first.pictures, &mut row.pictures)
+        {
+            // They come before the text, which keeps the places that they have in it.
+            let seed = plan.seed ^ WARMUP_SEED.wrapping_add(id as u32);
+            row.list = noise_like(&pictures.list, seed).or_code(Code::Data)?;
+        } else if whence == "separate" {
             let length = first.prompt_len.max(1) as usize;
             let ids = random.choices_index(tokenizer.vocab_size().max(1), length);
             row.prompt = match first.prompt {
@@ -288,16 +295,16 @@ fn warm_up(
 }
 
 /// SHA-256 over the endpoint and, for each request, due time and body: equal hash, equal workload.
-struct PlanHash(Sha256);
+pub(crate) struct PlanHash(Sha256);
 
 impl PlanHash {
-    fn new(path: &str) -> Self {
+    pub(crate) fn new(path: &str) -> Self {
         let mut this = Self(Sha256::new());
         this.field(path.as_bytes());
         this
     }
 
-    fn add(&mut self, request: &Request, due: Stamp) {
+    pub(crate) fn add(&mut self, request: &Request, due: Stamp) {
         self.field(&due.0.to_le_bytes());
         self.field(&request.body);
         let later =
@@ -310,7 +317,7 @@ impl PlanHash {
         self.0.update(bytes);
     }
 
-    fn finish(self) -> String {
+    pub(crate) fn finish(self) -> String {
         self.0.finalize().iter().fold(String::new(), |mut hex, byte| {
             // Writing to a string cannot fail.
             let _ = write!(hex, "{byte:02x}");

@@ -38,7 +38,8 @@ impl Chunk {
 /// ([`read_after`](Self::read_after)).
 #[derive(Clone, Debug, Default)]
 pub struct Chunks {
-    bytes: Vec<u8>,
+    /// Of a list that does not grow any more.
+    bytes: Box<[u8]>,
     first: u64,
     last: u64,
     len: u32,
@@ -50,6 +51,7 @@ pub struct Chunks {
 #[derive(Clone, Debug, Default)]
 struct Open {
     writer: Writer,
+    bytes: Vec<u8>,
     /// The last chunk, not encoded yet: what comes next tells whether its stamp is a bound.
     last: Option<Packed>,
     /// Nothing of what is being read came before; `None` where reads are not announced.
@@ -99,7 +101,7 @@ impl Chunks {
         let first = self.first;
         let open = self.open.get_or_insert_default();
         if let Some(before) = open.last.replace(chunk) {
-            open.writer.write(&mut self.bytes, before.since(first));
+            open.writer.write(&mut open.bytes, before.since(first));
         }
     }
 
@@ -115,22 +117,19 @@ impl Chunks {
 
     /// Gives memory back that no further chunk will need. One more can be pushed, at some cost.
     pub fn shrink(&mut self) {
-        if let Some(mut open) = self.open.take() {
-            if let Some(last) = open.last {
-                open.writer.write(&mut self.bytes, last.since(self.first));
-            }
-            open.writer.flush(&mut self.bytes);
+        let Some(mut open) = self.open.take() else { return };
+        if let Some(last) = open.last {
+            open.writer.write(&mut open.bytes, last.since(self.first));
         }
-        if self.bytes.len() < self.bytes.capacity() {
-            // Some allocators leave a smaller block where it is.
-            self.bytes = self.bytes.as_slice().to_vec();
-        }
+        open.writer.flush(&mut open.bytes);
+        // Copied, since some allocators leave a block that became smaller where it is.
+        self.bytes = open.bytes.as_slice().into();
     }
 
     /// Memory that the list takes besides itself, in bytes.
     pub fn size(&self) -> usize {
-        let open = self.open.as_ref().map_or(0, |_| size_of::<Open>());
-        self.bytes.capacity() + open
+        let open = self.open.as_ref().map_or(0, |open| size_of::<Open>() + open.bytes.capacity());
+        self.bytes.len() + open
     }
 
     /// Number of chunks.
@@ -162,7 +161,7 @@ impl Chunks {
         let open = self.open.as_deref();
         let tail = open.map_or([0; 8], |open| open.writer.tail());
         let last = open.and_then(|open| open.last);
-        let mut reader = Reader::new(&self.bytes, tail);
+        let mut reader = Reader::new(open.map_or(&self.bytes, |open| &open.bytes), tail);
         let first = self.first;
         let encoded = self.len - u32::from(last.is_some());
         (0..encoded).map(move |_| reader.read().until(first)).chain(last)

@@ -38,6 +38,6 @@ pub use conversation::{Conversation, Session};
 pub use failure::{Failure, FailureKind};
 pub use protocol::{Decode, End, Progress, Protocol};
 pub use record::{CachedDetails, CountSource, Rare, ReadLag, Record, Reply};
-pub use sample::{Counted, Prompt, Sample};
+pub use sample::{Audio, Counted, Picture, Pictures, Prompt, Sample};
 pub use time::{Clock, Stamp};
 pub use unless::unless;

@@ -9,6 +9,11 @@ pub trait Protocol: Debug + Send + Sync {
     /// Path of the endpoint below the base URL, as in `/v1/completions`.
     fn path(&self) -> &str;
 
+    /// Media type of its bodies.
+    fn content_type(&self) -> &'static str {
+        "application/json"
+    }
+
     /// The request body for `sample`, with the adapter to use, if any.
     fn encode(&self, sample: &Sample, adapter: Option<&str>) -> Bytes;
 
@@ -46,6 +51,12 @@ pub enum End {
 /// Laws: how the body was cut into pieces changes stamps only; no input panics; after
 /// [`Progress::Done`] nothing changes the reply any more.
 pub trait Decode {
+    /// The response has a header `metadata` with this value, where vLLM counts the tokens of an answer in
+    /// bytes. Called before the first [`feed`](Self::feed).
+    fn metadata(&mut self, value: &str, reply: &mut Reply) {
+        let _ = (value, reply);
+    }
+
     /// Takes the next bytes of the body, received at `at`, and notes what they say in `reply`.
     fn feed(&mut self, at: Stamp, bytes: &[u8], reply: &mut Reply) -> Progress;
 

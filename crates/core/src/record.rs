@@ -63,7 +63,8 @@ pub struct Reply {
     /// Cached prompt tokens by the server's count.
     pub cached_tokens: Option<u64>,
     /// How long the request took by the server's own clock, in seconds: of several choices, the first's.
-    pub server_latency: Option<f64>,
+    /// To seven digits, so that a record is small.
+    pub server_latency: Option<f32>,
     /// Why the request failed, if it did.
     pub failure: Option<Failure>,
     /// How long its bytes waited for the client; `None` where the system does not tell.
@@ -88,6 +89,8 @@ pub struct Rare {
     pub cached_details: Option<CachedDetails>,
     /// Which of several servers the request went to, by its place in their list; `None` with one server.
     pub target: Option<u32>,
+    /// The experts that tokens were routed to, as the server wrote them (SGLang: base64).
+    pub routed_experts: Option<Box<str>>,
 }
 
 impl Rare {
@@ -98,6 +101,7 @@ impl Rare {
         accept_length: None,
         cached_details: None,
         target: None,
+        routed_experts: None,
     };
 }
 

@@ -3,6 +3,7 @@
 use crate::Stamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// What is sent as the prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -11,6 +12,8 @@ use serde_json::{Map, Value};
 pub enum Prompt {
     /// Text, tokenized by the server.
     Text(String),
+    /// Several texts in one request.
+    Texts(Vec<String>),
     /// Token ids.
     Ids(Vec<u32>),
     /// Chat messages, as JSON objects.
@@ -46,6 +49,40 @@ pub enum Counted {
     Exact,
 }
 
+/// A picture of a prompt. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Picture {
+    /// The encoded picture as a data URI, `data:image/png;base64,…`.
+    pub uri: Arc<str>,
+    /// Pixels in a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+}
+
+/// The pictures of a prompt, and what they are to the model.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pictures {
+    /// In the order in which they are sent, before the text.
+    pub list: Vec<Picture>,
+    /// The part of [`Sample::prompt_len`] that stands for them; `None` where it is not known how the model
+    /// counts, and `prompt_len` is that of the text alone.
+    pub tokens: Option<u32>,
+}
+
+/// A recording that is sent as a file. Cheap to clone.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Audio {
+    /// Name of the file.
+    pub name: Arc<str>,
+    /// Its media type, as in `audio/wav`, where it is known.
+    pub kind: Option<Arc<str>>,
+    /// The file.
+    pub bytes: Arc<[u8]>,
+    /// How long it plays.
+    pub seconds: f64,
+}
+
 /// One row of a dataset: what to send and what to expect.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Sample {
@@ -65,4 +102,10 @@ pub struct Sample {
     /// What rows share that a router should send to the same server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub routing_key: Option<String>,
+    /// Pictures sent with the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pictures: Option<Box<Pictures>>,
+    /// A recording sent in place of the prompt, to endpoints that transcribe.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub audio: Option<Box<Audio>>,
 }

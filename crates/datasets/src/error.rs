@@ -1,6 +1,7 @@
 //! Why a dataset could not be loaded.
 
 use servebench_tokens::TokensError;
+use std::error::Error;
 use std::path::PathBuf;
 
 /// Why no samples came of a dataset.
@@ -56,6 +57,50 @@ pub enum DatasetError {
         line: usize,
         /// What is wrong with it.
         problem: String,
+    },
+    /// A row of a table is not what it should be.
+    #[error("bad row in the dataset {}, row {row}: {problem}", path.display())]
+    Row {
+        /// The file.
+        path: PathBuf,
+        /// The row, from 1.
+        row: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A file cannot be read as Parquet.
+    #[error("the dataset {} is no Parquet file that can be read", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A table lacks a column.
+    #[error("the dataset {} has no column `{column}`, only {}", path.display(), found.join(", "))]
+    NoColumn {
+        /// The file.
+        path: PathBuf,
+        /// The column.
+        column: String,
+        /// The columns it has.
+        found: Vec<String>,
+    },
+    /// A folder or a repository does not hold the rows asked for.
+    #[error("no such dataset in {place}: {problem}")]
+    NoTable {
+        /// The folder or the repository.
+        place: String,
+        /// What is missing or unclear.
+        problem: String,
+    },
+    /// A dataset of the hub is not there and could not be fetched.
+    #[error("cannot fetch the dataset {dataset}: give a file or folder by --dataset-path")]
+    Hub {
+        /// Its name on the hub.
+        dataset: String,
+        /// Why, with the file and the cache.
+        source: TokensError,
     },
     /// The file is not a trace of conversations.
     #[error("the dataset {} is no trace of conversations", path.display())]
@@ -116,6 +161,30 @@ pub enum DatasetError {
         url: &'static str,
         /// Why, with the file and the cache.
         source: TokensError,
+    },
+    /// This build makes and reads no pictures.
+    #[error("--dataset-name {name} has pictures, which this build cannot make (feature images)")]
+    NoPictures {
+        /// The dataset.
+        name: &'static str,
+    },
+    /// A picture could not be encoded.
+    #[error("cannot make a picture as {format}: {problem}")]
+    Encode {
+        /// The file format.
+        format: &'static str,
+        /// Why.
+        problem: String,
+    },
+    /// The model's processor takes no picture of that size.
+    #[error("the model takes no picture of {width}x{height} pixels: {problem}")]
+    NotForModel {
+        /// Pixels in a row.
+        width: u32,
+        /// Rows.
+        height: u32,
+        /// Why.
+        problem: String,
     },
     /// The tokenizer or its chat template failed.
     #[error("cannot prepare the prompts")]

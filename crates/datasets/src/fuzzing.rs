@@ -83,6 +83,12 @@ pub fn agentic_json(bytes: &[u8]) {
     }
 }
 
+/// Bytes as a picture, and as the JSON of one.
+#[cfg(feature = "images")]
+pub fn picture(bytes: &[u8]) {
+    crate::mmmu::fuzzed(bytes);
+}
+
 fn sample(found: Vec<crate::corpus::Conversation<'_>>, key: TextKey, tokenizer: &Tokenizer) {
     let options = DatasetOptions { num_prompts: 3, ..DatasetOptions::default() };
     let (mut draws, mut skips) = (Draws::new(1), Skips::default());
@@ -91,4 +97,9 @@ fn sample(found: Vec<crate::corpus::Conversation<'_>>, key: TextKey, tokenizer: 
     let samples = made.unwrap_or_default();
     assert!(samples.len() <= rows.min(3), "more samples than rows");
     assert!(samples.iter().all(|s| s.prompt_len >= 2 && s.output_len >= 2), "a short sample");
+}
+
+/// Bytes as rows of the files that `vllm bench` samples.
+pub fn vllm_rows(bytes: &[u8]) {
+    crate::vllm::fuzzed(bytes);
 }

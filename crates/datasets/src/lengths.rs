@@ -6,7 +6,7 @@ use servebench_tokens::{Tokenizer, TokensError};
 use std::fmt;
 
 /// Counts the tokens of every prompt, on all cores; `special` adds the special tokens that a
-/// server puts around text. Messages keep the length that they came with.
+/// server puts around text. Messages and prompts with pictures keep the length that they came with.
 pub fn count_true_lengths(
     samples: &[Sample],
     tokenizer: &Tokenizer,
@@ -17,6 +17,8 @@ pub fn count_true_lengths(
 
 fn count(sample: &Sample, tokenizer: &Tokenizer, special: bool) -> Result<u32, TokensError> {
     match &sample.prompt {
+        // The text is not all that there is.
+        Prompt::Text(_) if sample.pictures.is_some() => Ok(sample.prompt_len),
         Prompt::Text(text) => tokenizer.count(text, special),
         Prompt::Ids(ids) => Ok(u32::try_from(ids.len()).unwrap_or(u32::MAX)),
         _ => Ok(sample.prompt_len),

@@ -8,6 +8,12 @@
 //! `generated-shared-prefix`, `mooncake`, `openai` and `agentic-trace` make its rows as well; those
 //! may have more than a prompt: a routing key, a time, fields of the body, several turns.
 //!
+//! `longbench_v2` and `speed-bench` are read as a [`table`]: from Parquet (feature `parquet`) or JSON,
+//! from a file, a folder or the hub.
+//!
+//! `image` and `mmmu` (feature `images`) have pictures, whose tokens are counted as the model's processor
+//! counts them where its rule is known.
+//!
 //! Invariants: a wrong path is an error and never a silent download; a row that cannot be used is
 //! skipped and counted, and what is said about it is in [`Loaded::warnings`]; no file makes it panic.
 //!
@@ -38,9 +44,13 @@ mod error;
 mod exact;
 #[doc(hidden)]
 pub mod fuzzing;
+mod image;
 mod lengths;
 mod lines;
 mod load;
+mod longbench;
+#[cfg(feature = "images")]
+mod mmmu;
 mod mooncake;
 mod openai;
 mod options;
@@ -48,13 +58,20 @@ mod python_json;
 mod random;
 mod shared_prefix;
 mod skips;
+mod speed_bench;
+pub mod table;
+pub mod vllm;
 mod words;
 
 pub use agentic::AgenticOptions;
 pub use chat::count_messages;
 pub use error::DatasetError;
+#[cfg(feature = "images")]
+pub use image::noise_like;
+pub use image::{ImageContent, ImageFormat, ImageOptions, Resolution, ResolutionError, Size};
 pub use lengths::{Drift, count_true_lengths, measure_drift};
 pub use load::{Loaded, load};
 pub use mooncake::{MooncakeOptions, Workload};
 pub use options::{DatasetName, DatasetOptions};
 pub use shared_prefix::SharedPrefixOptions;
+pub use speed_bench::{SpeedBenchCategory, SpeedBenchOptions};

@@ -4,8 +4,8 @@ use crate::corpus::{self, Conversation, TextKey};
 use crate::random::{self, Lengths};
 use crate::skips::{Skip, Skips};
 use crate::{
-    DatasetError, DatasetName, DatasetOptions, agentic, conversations, mooncake, openai,
-    shared_prefix, words,
+    DatasetError, DatasetName, DatasetOptions, agentic, conversations, longbench, mooncake, openai,
+    shared_prefix, speed_bench, words,
 };
 use servebench_core::Sample;
 use servebench_core::random::Draws;
@@ -54,8 +54,34 @@ pub fn load(
         DatasetName::OpenAi => openai::load(file(options)?, options, tokenizer),
         DatasetName::AgenticTrace => agentic::load(file(options)?, options),
         DatasetName::RandomWords => words::load(options, tokenizer, draws),
+        DatasetName::LongBench => longbench::load(options, tokenizer, hub, draws),
+        DatasetName::SpeedBench => speed_bench::load(file(options)?, options, tokenizer, draws),
+        DatasetName::Image | DatasetName::Mmmu => load_pictures(options, tokenizer, hub, draws),
         _ => load_shuffled(options, tokenizer, hub, draws),
     }
+}
+
+#[cfg(feature = "images")]
+fn load_pictures(
+    options: &DatasetOptions,
+    tokenizer: &Tokenizer,
+    hub: &Hub,
+    draws: &mut Draws,
+) -> Result<Loaded, DatasetError> {
+    if options.name == DatasetName::Mmmu {
+        return crate::mmmu::load(options, tokenizer, hub, draws);
+    }
+    crate::image::load(options, tokenizer, draws)
+}
+
+#[cfg(not(feature = "images"))]
+fn load_pictures(
+    options: &DatasetOptions,
+    _: &Tokenizer,
+    _: &Hub,
+    _: &mut Draws,
+) -> Result<Loaded, DatasetError> {
+    Err(DatasetError::NoPictures { name: options.name.name() })
 }
 
 /// The file that was named.

@@ -260,7 +260,7 @@ fn check_size(rows: &[Row], replay: &MooncakeOptions) -> Result<(), DatasetError
 }
 
 /// The template's begin-of-sequence token is part of the text, and a server adds its own.
-fn doubled_bos(samples: &[Sample], tokenizer: &Tokenizer) -> Option<String> {
+pub(crate) fn doubled_bos(samples: &[Sample], tokenizer: &Tokenizer) -> Option<String> {
     let bos = tokenizer.bos_token().filter(|bos| !bos.is_empty())?;
     let begins =
         |sample: &Sample| matches!(&sample.prompt, Prompt::Text(text) if text.starts_with(bos));

@@ -1,6 +1,9 @@
 //! What to load.
 
-use crate::{AgenticOptions, DatasetError, MooncakeOptions, SharedPrefixOptions};
+use crate::{
+    AgenticOptions, DatasetError, ImageOptions, MooncakeOptions, SharedPrefixOptions,
+    SpeedBenchOptions,
+};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -27,11 +30,19 @@ pub enum DatasetName {
     OpenAi,
     /// Conversations of several turns, each with the server's own replies to those before it.
     AgenticTrace,
+    /// Questions about long documents (LongBench v2).
+    LongBench,
+    /// Prompts of more or less predictable text (SPEED-Bench).
+    SpeedBench,
+    /// Random text with pictures.
+    Image,
+    /// Questions about pictures (MMMU).
+    Mmmu,
 }
 
 impl DatasetName {
     /// Every dataset.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::ShareGpt,
         Self::Custom,
         Self::Random,
@@ -41,6 +52,10 @@ impl DatasetName {
         Self::Mooncake,
         Self::OpenAi,
         Self::AgenticTrace,
+        Self::LongBench,
+        Self::SpeedBench,
+        Self::Image,
+        Self::Mmmu,
     ];
 
     /// The name on the command line.
@@ -55,6 +70,10 @@ impl DatasetName {
             Self::Mooncake => "mooncake",
             Self::OpenAi => "openai",
             Self::AgenticTrace => "agentic-trace",
+            Self::LongBench => "longbench_v2",
+            Self::SpeedBench => "speed-bench",
+            Self::Image => "image",
+            Self::Mmmu => "mmmu",
         }
     }
 
@@ -66,6 +85,11 @@ impl DatasetName {
     /// True for the sets whose rows have a time of their own.
     pub const fn has_timestamps(self) -> bool {
         matches!(self, Self::Mooncake)
+    }
+
+    /// True for the sets whose rows have pictures.
+    pub const fn has_pictures(self) -> bool {
+        matches!(self, Self::Image | Self::Mmmu)
     }
 
     /// True for the sets whose lengths are drawn.
@@ -85,20 +109,27 @@ impl From<DatasetName> for &'static str {
 pub struct DatasetOptions {
     /// The dataset.
     pub name: DatasetName,
-    /// Its file. Without one, `sharegpt` and `random` use the ShareGPT corpus of the hub.
+    /// Its file; for `longbench_v2` and `speed-bench` a folder as well. Without one, `sharegpt` and
+    /// `random` use the ShareGPT corpus of the hub, and `longbench_v2` its dataset there.
     pub path: Option<PathBuf>,
     /// Samples wanted, at least 1.
     pub num_prompts: usize,
-    /// Longest prompt of `random` and `random-ids`, in tokens.
+    /// Longest text of `random`, `random-ids` and `image`, in tokens; 0 makes `image` pictures alone.
     pub random_input_len: u32,
-    /// Longest output of `random` and `random-ids`, in tokens; 0 where none is generated.
+    /// Longest output of `random`, `random-ids` and `image`, and output of every `mmmu` row, in tokens; 0
+    /// where none is generated.
     pub random_output_len: u32,
     /// Shortest length as a share of the longest, 0 to 1; lengths are uniform between the two.
     pub random_range_ratio: f64,
-    /// Output length of every `sharegpt` or `custom` row (at least 4), instead of its own.
+    /// Output length of every `sharegpt` or `custom` row (at least 4), instead of its own, or of every
+    /// `longbench_v2` row, instead of 10.
     pub sharegpt_output_len: Option<u32>,
-    /// Longest `sharegpt` or `custom` row, prompt and output together, in tokens; 0 is no limit.
+    /// Longest `sharegpt`, `custom` or `longbench_v2` row, prompt and output together, in tokens; 0 is
+    /// no limit.
     pub sharegpt_context_len: Option<u32>,
+    /// Shortest `longbench_v2` prompt that is taken, in tokens; any where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shortest_prompt: Option<u32>,
     /// Text put after every `sharegpt` or `custom` prompt.
     pub prompt_suffix: String,
     /// Render `sharegpt` and `custom` prompts by the tokenizer's chat template.
@@ -117,6 +148,13 @@ pub struct DatasetOptions {
     /// The part of `agentic-trace` that is taken; all of it where nothing is said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agentic: Option<AgenticOptions>,
+    /// The rows of `speed-bench` that are taken; all of them where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub speed_bench: Option<SpeedBenchOptions>,
+    /// The pictures of `image`, and whom the prompts of `image` and `mmmu` are for; as the Python tool has
+    /// it for its native backend where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageOptions>,
 }
 
 impl Default for DatasetOptions {
@@ -130,6 +168,7 @@ impl Default for DatasetOptions {
             random_range_ratio: 0.0,
             sharegpt_output_len: None,
             sharegpt_context_len: None,
+            shortest_prompt: None,
             prompt_suffix: String::new(),
             apply_chat_template: false,
             tokenize_prompt: false,
@@ -137,6 +176,8 @@ impl Default for DatasetOptions {
             shared_prefix: None,
             mooncake: None,
             agentic: None,
+            speed_bench: None,
+            image: None,
         }
     }
 }
@@ -172,7 +213,11 @@ impl DatasetOptions {
         if self.num_prompts == 0 {
             return wrong("--num-prompts", "must be at least 1".to_owned());
         }
-        if random && !(0.0..=1.0).contains(&self.random_range_ratio) {
+        if let Some(image) = &self.image {
+            image.check()?;
+        }
+        let ratio_counts = random || self.name == DatasetName::Image;
+        if ratio_counts && !(0.0..=1.0).contains(&self.random_range_ratio) {
             let ratio = self.random_range_ratio;
             return wrong("--random-range-ratio", format!("must be between 0 and 1, not {ratio}"));
         }
@@ -184,6 +229,13 @@ impl DatasetOptions {
             && conversations
         {
             return wrong("--sharegpt-output-len", format!("must be at least 4, not {len}"));
+        }
+        if self.name == DatasetName::LongBench && self.sharegpt_output_len == Some(0) {
+            return wrong("--sharegpt-output-len", "must be at least 1".to_owned());
+        }
+        let asked = self.speed_bench.as_ref().map(|shape| shape.output_len);
+        if self.name == DatasetName::SpeedBench && asked == Some(0) {
+            return wrong("--speed-bench-output-len", "must be at least 1".to_owned());
         }
         if self.tokenize_prompt && !random && self.name != DatasetName::SharedPrefix {
             return wrong("--tokenize-prompt", format!("does not go with --dataset-name {name}"));
@@ -222,6 +274,14 @@ mod tests {
         assert_eq!(flag(none), "--num-prompts");
         let short = DatasetOptions { sharegpt_output_len: Some(3), ..DatasetOptions::default() };
         assert_eq!(flag(short), "--sharegpt-output-len");
+        let long = || DatasetOptions { name: DatasetName::LongBench, ..DatasetOptions::default() };
+        let nothing = DatasetOptions { sharegpt_output_len: Some(0), ..long() };
+        assert_eq!(flag(nothing), "--sharegpt-output-len");
+        DatasetOptions { sharegpt_output_len: Some(1), ..long() }.check().unwrap();
+        let nothing = Some(SpeedBenchOptions { category: None, output_len: 0 });
+        let nothing =
+            DatasetOptions { name: DatasetName::SpeedBench, speed_bench: nothing, ..long() };
+        assert_eq!(flag(nothing), "--speed-bench-output-len");
         let ids = DatasetOptions { tokenize_prompt: true, ..DatasetOptions::default() };
         assert_eq!(flag(ids), "--tokenize-prompt");
         let exact = DatasetOptions { exact_lengths: true, ..DatasetOptions::default() };

@@ -19,10 +19,20 @@ pub(crate) enum Skip {
     NoMessages,
     /// A request whose limit is no number of tokens.
     BadLimit,
+    /// A row without turns.
+    NoTurns,
+    /// A row of a category that was not asked for.
+    OtherCategory,
+    /// A row without a picture.
+    NoPicture,
+    /// A picture that cannot be read.
+    BadPicture,
+    /// A picture that the model's processor refuses.
+    NotForModel,
 }
 
 /// How many reasons there are.
-const REASONS: usize = 7;
+const REASONS: usize = 12;
 
 /// How many rows were skipped for each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,6 +73,11 @@ impl fmt::Display for Skips {
             (Skip::TooLong, "longer than --sharegpt-context-len"),
             (Skip::NoMessages, "without messages"),
             (Skip::BadLimit, "with a max_tokens that is no positive number"),
+            (Skip::NoTurns, "without turns"),
+            (Skip::OtherCategory, "of another category"),
+            (Skip::NoPicture, "without a picture"),
+            (Skip::BadPicture, "with a picture that is no PNG or JPEG that can be read"),
+            (Skip::NotForModel, "with a picture of a shape that the model does not take"),
         ];
         let reasons: Vec<String> = reasons
             .into_iter()

@@ -135,13 +135,22 @@ impl FromStr for BaseUrl {
             // With an empty host or without any.
             return Self::from_socket(path.strip_prefix("//").unwrap_or(path));
         }
-        let with_scheme =
-            if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-        let url = Url::parse(&with_scheme).map_err(|error| BaseUrlError::Invalid {
+        let invalid = |reason: String| BaseUrlError::Invalid {
             // Credentials stand before an `@`: what is not understood is shown only without one.
             url: if text.contains('@') { "…".into() } else { text.to_owned() },
-            reason: error.to_string(),
-        })?;
+            reason,
+        };
+        let with_scheme = if text.contains("://") {
+            text.to_owned()
+        } else if text.split('/').next().is_some_and(|host| host.ends_with(':')) {
+            // Not a host whose port is missing, but a scheme, as in `htp:/host`.
+            return Err(invalid(
+                "expected http://HOST:PORT, https://HOST:PORT or unix:PATH".into(),
+            ));
+        } else {
+            format!("http://{text}")
+        };
+        let url = Url::parse(&with_scheme).map_err(|error| invalid(error.to_string()))?;
         if !url.username().is_empty() || url.password().is_some() {
             return Err(BaseUrlError::Credentials);
         }
@@ -231,6 +240,10 @@ mod tests {
         let refuse = |text: &str| text.parse::<BaseUrl>().unwrap_err().to_string();
         assert!(refuse("ftp://h").contains("scheme `ftp`"));
         assert!(refuse("http://h:1?api-version=2").contains("query"));
+        for scheme in ["htp:/x", "http:/h:1", "h:"] {
+            let said = refuse(scheme);
+            assert!(said.contains(scheme) && said.contains("expected http://HOST:PORT"), "{said}");
+        }
         assert!(refuse("http://h:99999").contains("port"));
         assert!(refuse("unix:").contains("no path of a socket"));
         assert!(refuse("unix://").contains("no path of a socket"));

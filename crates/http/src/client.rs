@@ -30,6 +30,10 @@ const TAIL_GRACE: Duration = Duration::from_millis(2);
 const WARM_BATCH: usize = 64;
 const WARM_LIMIT: Duration = Duration::from_secs(30);
 
+/// What a server may take to accept a connection: the system completes the handshake without it, and a
+/// run that began at once would find it busy with that.
+const SETTLING: Duration = Duration::from_micros(20);
+
 /// Most of an error body that is read so that its connection can be kept.
 const ERROR_BODY_LIMIT: usize = 1 << 20;
 
@@ -95,7 +99,10 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
         protocol: Arc<dyn Protocol>,
         limits: Limits,
     ) -> Self {
-        let mut headers = target.headers_for_json();
+        let mut headers = match protocol.content_type() {
+            "application/json" => target.headers_for_json(),
+            kind => target.headers_for(kind),
+        };
         headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
         let call = Call::new(Method::POST, target.uri(protocol.path()), headers);
         let (tap, room, pool) = (Tap::new(clock.clone()), Room::default(), RefCell::default());
@@ -208,6 +215,9 @@ impl Visit for Reading<'_> {
         self.reply.headers = Some(self.meter.last_read());
         self.reply.status = Some(head.status);
         self.refused = Refused::of(head);
+        if let (None, Some(metadata)) = (&self.refused, &head.metadata) {
+            self.decoder.metadata(metadata, self.reply);
+        }
         let is_coded = self.refused.as_ref().is_some_and(|it| it.kind == FailureKind::Protocol);
         if is_coded { Progress::Done } else { Progress::More }
     }
@@ -280,7 +290,8 @@ impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
         loop {
             let connection = match pooled.take() {
                 Some(connection) => Some(connection),
-                None => self.open(start, reply).await,
+                // In a box: what it needs is large, and most requests do not connect.
+                None => Box::pin(self.open(start, reply)).await,
             };
             let Some(mut connection) = connection else { return };
             let meter = Rc::clone(connection.meter());
@@ -289,8 +300,9 @@ impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
             let mut reading =
                 Reading { meter: &meter, decoder: decoder.as_mut(), reply, refused: None };
             let ended = {
-                let exchange = connection.exchange(&self.call, &own, &request.body, &mut reading);
-                let watch = self.watch_since(start, || meter.last_read());
+                let exchange =
+                    pin!(connection.exchange(&self.call, &own, &request.body, &mut reading));
+                let watch = pin!(self.watch_since(start, || meter.last_read()));
                 unless(exchange, watch).await.unwrap_or_else(Ended::Broken)
             };
             let refused = reading.refused.take();
@@ -339,6 +351,8 @@ impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
                     self.pool.borrow_mut().put(connection);
                 }
             }
+            let opened = u32::try_from(missing).unwrap_or(u32::MAX);
+            tokio::time::sleep(SETTLING.saturating_mul(opened)).await;
         };
         if tokio::time::timeout(WARM_LIMIT, opening).await.is_err() {
             // A server that does not accept in time is the requests' to report, too.

@@ -25,6 +25,9 @@ use std::task::{Context, Poll, ready};
 /// Largest read buffer of a connection. hyper grows its buffer towards this while reads fill it.
 const READ_BUFFER: usize = 64 * 1024;
 
+/// Where vLLM counts the tokens of an answer in bytes.
+const METADATA: HeaderName = HeaderName::from_static("metadata");
+
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     /// `None` once the connection is over.
@@ -84,6 +87,7 @@ impl Connection {
             status: response.status().as_u16(),
             location: text(LOCATION),
             encoding: text(CONTENT_ENCODING),
+            metadata: text(METADATA),
         };
         self.body = Some(response.into_body());
         if visit.head(&head) == Progress::Done {

@@ -61,6 +61,15 @@ impl Target {
         headers.entry(header::CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
         headers
     }
+
+    /// Headers for bodies of another kind: only its own name tells how they are to be read.
+    pub(crate) fn headers_for(&self, kind: &str) -> HeaderMap {
+        let mut headers = self.headers.clone();
+        if let Ok(kind) = HeaderValue::from_str(kind) {
+            headers.insert(header::CONTENT_TYPE, kind);
+        }
+        headers
+    }
 }
 
 impl fmt::Debug for Target {

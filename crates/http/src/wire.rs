@@ -32,6 +32,8 @@ pub(crate) struct Head {
     pub(crate) status: u16,
     pub(crate) location: Option<String>,
     pub(crate) encoding: Option<String>,
+    /// What stands in the header `metadata`.
+    pub(crate) metadata: Option<String>,
 }
 
 /// Sees a response as it comes.
@@ -182,7 +184,10 @@ impl Connection {
                 let head = lean::complete(&call.preamble, own, body);
                 connection.exchange(&head, body, visit).await
             }
-            Reader::Hyper(connection) => connection.exchange(call.request(own, body), visit).await,
+            // In a box: it is much larger than the other.
+            Reader::Hyper(connection) => {
+                Box::pin(connection.exchange(call.request(own, body), visit)).await
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! The time between tokens.
 
 use crate::reception::is_exact;
-use servebench_core::{Chunk, Chunks};
+use servebench_core::{Chunk, Chunks, Stamp};
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
 
@@ -106,6 +106,13 @@ impl Step<'_> {
     /// Whether both stamps are the times themselves.
     pub(crate) fn is_between_exact(self) -> bool {
         self.since.is_exact() && self.newest.is_exact()
+    }
+
+    /// When each of its tokens came, if they share the gap evenly; the last one with the newest chunk.
+    pub(crate) fn arrivals(self) -> impl Iterator<Item = Stamp> {
+        let (since, gap) = (self.since.at.0, u128::from(self.nanos()));
+        let tokens = u128::from(self.tokens);
+        (1..=tokens).map(move |token| Stamp(since + (gap * token / tokens) as u64))
     }
 
     pub(crate) fn gap(self) -> Gap {

@@ -2,7 +2,7 @@
 
 use crate::ClientHealth;
 use serde_json::{Map, Value};
-use servebench_metrics::{Aggregates, ItlRule, Measured};
+use servebench_metrics::{Aggregates, ItlRule, Measured, SteadyState};
 
 /// The arrival rate that was asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,12 +44,21 @@ pub struct RunInfo {
     pub server_info: Value,
     /// Tokens per verification step by `server_info`: an average since the server's start.
     pub server_accept_length: Option<f64>,
-    /// The part of the input tokens that stands for images; set for image datasets only.
+    /// Whether prompts have images.
+    pub has_images: bool,
+    /// The part of the input tokens that stands for images; `None` where there are none, and where it is
+    /// not known how the model counts them.
     pub vision_input_tokens: Option<u64>,
     /// True for backends that return no text.
     pub embeddings: bool,
     /// Whether cached tokens are reported.
     pub cache_report: bool,
+    /// Whether the experts that tokens were routed to were asked for.
+    pub routed_experts: bool,
+    /// Whether a steady state was asked for.
+    pub wants_steady_state: bool,
+    /// The steady state, if one was asked for and there was one.
+    pub steady_state: Option<SteadyState>,
     /// Version of the tool.
     pub version: String,
     /// Whether the server was a simulated one.

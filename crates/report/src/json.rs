@@ -3,6 +3,7 @@
 use crate::Report;
 use crate::columns::{COLUMNS, Column, Row, Source};
 use serde::Serialize;
+use serde_json::{Map, Value};
 use servebench_metrics::Measured;
 
 /// The result as one JSON object on one line, without a line end.
@@ -23,7 +24,8 @@ pub fn json_line(report: &Report<'_>) -> String {
         put_value(out.key(&column.doc.key), report, column.source);
     }
     for (key, value) in &report.info.extra {
-        if !COLUMNS.iter().any(|column| column.doc.key == *key) {
+        let own = |column: &Column| column.doc.key == *key && !column.source.is_extra();
+        if !COLUMNS.iter().any(own) {
             put(out.key(key), value);
         }
     }
@@ -35,6 +37,26 @@ pub fn json_line(report: &Report<'_>) -> String {
     out.finish()
 }
 
+/// The keys that are ours and not one tool's: neither the Python tool's nor its twins, those of its peak
+/// figures excepted. For a result with another tool's keys.
+pub(crate) fn own_keys(report: &Report<'_>) -> Map<String, Value> {
+    const PEAKS: [&str; 2] =
+        ["upstream_max_output_tokens_per_s", "upstream_max_concurrent_requests"];
+    let ours = COLUMNS.iter().filter(|column| {
+        let (doc, key) = (&column.doc, &*column.doc.key);
+        let twin = key.starts_with("upstream_") && !PEAKS.contains(&key);
+        let written = !doc.upstream && !doc.is_per_request() && !column.source.is_extra();
+        written && !twin && doc.presence.applies(report)
+    });
+    let value = |column: &Column| {
+        let mut out = Vec::new();
+        put_value(&mut out, report, column.source);
+        let value = serde_json::from_slice(&out).unwrap_or_default();
+        (column.doc.key.to_string(), value)
+    };
+    ours.map(value).collect()
+}
+
 fn put_value(out: &mut Vec<u8>, report: &Report<'_>, source: Source) {
     match source {
         Source::Count(of) => put(out, &of(report)),
@@ -44,7 +66,7 @@ fn put_value(out: &mut Vec<u8>, report: &Report<'_>, source: Source) {
         Source::Flag(of) => put(out, &of(report)),
         Source::Value(of) => put(out, &of(report)),
         Source::Statistic(family, of) => put(out, &family(report).map(|d| of(&d) * 1e3)),
-        Source::PerRequest(_) => put(out, &()),
+        Source::Extra | Source::PerRequest(_) => put(out, &()),
     }
 }
 

@@ -31,16 +31,17 @@ pub fn table(report: &Report<'_>) -> String {
     table.0
 }
 
-struct Table(String);
+/// A table while it is written.
+pub(crate) struct Table(pub(crate) String);
 
 impl Table {
-    fn line(&mut self, line: &str) {
+    pub(crate) fn line(&mut self, line: &str) {
         self.0.push_str(line);
         self.0.push('\n');
     }
 
     /// Text in the middle of 50 columns; an odd fill character goes to the right.
-    fn banner(&mut self, text: &str, fill: char) {
+    pub(crate) fn banner(&mut self, text: &str, fill: char) {
         self.line(&match fill {
             '=' => format!("{text:=^50}"),
             _ => format!("{text:-^50}"),
@@ -51,12 +52,12 @@ impl Table {
         self.banner(title, '-');
     }
 
-    fn row(&mut self, label: &str, value: impl Display) {
+    pub(crate) fn row(&mut self, label: &str, value: impl Display) {
         // The inner `format!` makes padding work for every value.
         self.line(&format!("{label:<40} {:<10}", value.to_string()));
     }
 
-    fn number(&mut self, label: &str, value: Option<f64>) {
+    pub(crate) fn number(&mut self, label: &str, value: Option<f64>) {
         self.row(label, format_args!("{:.2}", value.unwrap_or(0.0)));
     }
 
@@ -82,8 +83,10 @@ impl Table {
         self.row("Total input tokens:", run.total_input_tokens);
         let text = run.total_input_tokens.saturating_sub(vision.unwrap_or(0));
         self.row("Total input text tokens:", text);
-        if let Some(tokens) = vision {
-            self.row("Total input vision tokens:", tokens);
+        match vision {
+            Some(tokens) => self.row("Total input vision tokens:", tokens),
+            None if info.has_images => self.row("Total input vision tokens:", "not known"),
+            None => {}
         }
         if generates {
             self.row("Total generated tokens:", run.own.total_output_tokens);
@@ -228,7 +231,7 @@ impl Table {
     }
 
     /// What the Python tool does not show, as far as it is out of the ordinary.
-    fn client(&mut self, report: &Report<'_>) {
+    pub(crate) fn client(&mut self, report: &Report<'_>) {
         let start = self.0.len();
         let run = &report.aggregates;
         if let Some(client) = &report.info.client {

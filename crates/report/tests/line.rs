@@ -6,9 +6,9 @@ mod common;
 
 use common::{broken, cached, info, measured, options, refused, report, slos, success};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use servebench_core::{ReadLag, Record, Stamp};
-use servebench_metrics::{ItlRule, Measured, Options};
+use servebench_metrics::{ItlRule, Measured, Options, SteadyState};
 use servebench_report::{Presence, Report, RequestRate, RunInfo, json_line, keys, schema, table};
 use std::time::Duration;
 
@@ -18,10 +18,27 @@ fn line(report: &Report<'_>) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
+/// What a command adds.
+fn extra() -> Map<String, Value> {
+    let values = json!({
+        "model": "m", "served_model_name": "m", "num_prompts": 2, "seed": 42, "cache_flushed": false,
+        "dns_ms": 0.5, "unsent": 0, "plan": {}, "conversations": {},
+        "conversation_indices": [0, 0], "turn_numbers": [1, 2], "targets": [], "profile_workers": [],
+    });
+    values.as_object().unwrap().clone()
+}
+
 /// With everything that can be asked for.
 fn full<'a>(requests: &'a [Measured<'a>]) -> Report<'a> {
     let options = Options { slos: slos(), ..options() };
-    let info = RunInfo { cache_report: true, ..info() };
+    let info = RunInfo {
+        cache_report: true,
+        routed_experts: true,
+        wants_steady_state: true,
+        steady_state: SteadyState::of(requests, 0.5, ItlRule::SpreadOverTokens).ok(),
+        extra: extra(),
+        ..info()
+    };
     Report { details: Some(requests), ..report(requests, &options, info) }
 }
 
@@ -223,7 +240,7 @@ fn a_run_without_a_success_has_nulls_and_counts() {
     check_types(&line);
     assert_eq!((&line["completed"], &line["failed"]), (&json!(0), &json!(3)));
     let measured_keys = keys().filter(|key| {
-        let client = ["duration", "wait", "started", "range_ratio"]
+        let client = ["duration", "wait", "started", "range_ratio", "dns_ms"]
             .iter()
             .any(|word| key.key.contains(word));
         key.types.contains(&"number")

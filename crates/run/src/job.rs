@@ -20,6 +20,9 @@ pub struct Job {
     pub keep_pieces: bool,
     /// Pause between a reply and the next turn of its conversation.
     pub think: Duration,
+    /// Whether a conversation gives its place under the cap back after each turn, and waits in turn for
+    /// one before the next. Otherwise it keeps its place until its last turn is over.
+    pub release_slot: bool,
     /// How many may be under way at once when neither a cap nor a burst tells: a guess, for opening
     /// connections beforehand.
     pub in_flight_guess: Option<usize>,
@@ -62,6 +65,7 @@ impl Job {
             max_concurrency: None,
             keep_pieces: false,
             think: Duration::ZERO,
+            release_slot: false,
             in_flight_guess: None,
         }
     }
@@ -80,6 +84,12 @@ impl Job {
     /// True when all requests are due at once, at the start.
     pub(crate) fn is_burst(&self) -> bool {
         self.schedule.last().is_none_or(|last| *last == Stamp(0))
+    }
+
+    /// True when each place under the cap can take one request of the plan after the other: then no
+    /// request waits for anything else.
+    pub(crate) fn has_lanes(&self) -> bool {
+        self.is_burst() && !self.release_slot
     }
 
     /// Requests that are sent in all, with every turn of the conversations.

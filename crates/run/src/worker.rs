@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     /// Its bodies, where they are encoded as the run goes on.
     pub(crate) window: Option<Arc<Window>>,
     pub(crate) next: Arc<AtomicUsize>,
-    /// The cap of a job whose requests are due at different times. Waiters are served in turn.
+    /// The cap of a job whose requests wait for a place each. Waiters are served in turn.
     pub(crate) permits: Option<Arc<Semaphore>>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) stop: Stop,
@@ -35,7 +35,7 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn new(job: Job, progress: Arc<Progress>, stop: Stop) -> Self {
-        let cap = job.max_concurrency.filter(|_| !job.is_burst());
+        let cap = job.max_concurrency.filter(|_| !job.has_lanes());
         let permits = cap.map(|cap| Arc::new(Semaphore::new(cap.min(Semaphore::MAX_PERMITS))));
         let window = |encoder| Arc::new(Window::new(encoder, job.requests.len()));
         let window = job.encoder.clone().map(window);
@@ -68,8 +68,9 @@ const CROWD: usize = 16;
 ///
 /// When all requests are due at once and there is a cap, `slots` tasks each send the next request of
 /// the plan as soon as they are free. Otherwise a pacer takes the next request, waits until it is
-/// due, then for a permit if there is a cap, and starts it. Either way the cap is exact
-/// over all workers, and first come is first served.
+/// due, then for a permit if there is a cap, and starts it. Where conversations give their permits back
+/// between turns, what is due waits for its permit beside the pacer, together with the next turns of
+/// those under way. In any case the cap is exact over all workers, and first come is first served.
 pub(crate) async fn work<B: Backend, C: Clock>(
     shared: Shared,
     backend: Rc<B>,
@@ -78,7 +79,7 @@ pub(crate) async fn work<B: Backend, C: Clock>(
     slots: Option<usize>,
 ) -> Share {
     let share = Rc::new(RefCell::new(Share::default()));
-    let slots = slots.filter(|_| shared.job.is_burst());
+    let slots = slots.filter(|_| shared.job.has_lanes());
     let worker = Rc::new(Worker { shared, backend, clock, share: Rc::clone(&share) });
     let mut tasks = JoinSet::new();
     if let Some(slots) = slots {
@@ -87,7 +88,7 @@ pub(crate) async fn work<B: Backend, C: Clock>(
             tasks.spawn_local(async move {
                 let mut before = None;
                 while let Some(index) = worker.shared.take() {
-                    before = Some(worker.send(index, before.is_none(), before).await);
+                    before = Some(worker.send(index, None, before.is_none(), before).await);
                 }
             });
         }
@@ -97,15 +98,21 @@ pub(crate) async fn work<B: Backend, C: Clock>(
         let mut crowd = 0;
         while let Some(index) = worker.shared.take() {
             let due = worker.shared.job.schedule[index];
-            let Some(turn) = worker.turn(&pacer, due).await else { break };
-            let on_time = free <= due && !turn.waited;
-            if turn.waited {
+            let beside = worker.shared.job.release_slot;
+            let Some(turn) = worker.turn(&pacer, due, beside).await else { break };
+            let on_time = free <= due;
+            if turn.as_ref().is_some_and(|turn| turn.waited) {
                 free = worker.clock.now();
             }
             let worker = Rc::clone(&worker);
             let mut sending = Box::pin(async move {
-                worker.send(index, on_time, None).await;
-                drop(turn.permit);
+                let turn = match turn {
+                    Some(turn) => Some(turn),
+                    None => worker.unless_drained(worker.permit()).await,
+                };
+                if let Some(Turn { permit, waited }) = turn {
+                    worker.send(index, permit, on_time && !waited, None).await;
+                }
             });
             // It leaves now, ahead of the tasks that are ready, and becomes a task for what follows.
             if poll_fn(|cx| Poll::Ready(sending.as_mut().poll(cx))).await.is_pending() {
@@ -148,20 +155,31 @@ struct Turn {
 }
 
 impl<B: Backend, C: Clock> Worker<B, C> {
-    /// Waits until `due`, then for a permit; `None` when the run ends before.
-    async fn turn(&self, pacer: &Pacer, due: Stamp) -> Option<Turn> {
+    /// Waits until `due`, then for a permit unless that is to be waited for `beside`; `None` when the
+    /// run ends before.
+    async fn turn(&self, pacer: &Pacer, due: Stamp, beside: bool) -> Option<Option<Turn>> {
         let turn = async {
             pacer.wait(&self.clock, due).await;
-            let Some(permits) = &self.shared.permits else {
-                return Some(Turn { permit: None, waited: false });
-            };
-            if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
-                return Some(Turn { permit: Some(permit), waited: false });
-            }
-            let permit = Arc::clone(permits).acquire_owned().await.ok()?;
-            Some(Turn { permit: Some(permit), waited: true })
+            if beside { Some(None) } else { self.permit().await.map(Some) }
         };
-        match select(pin!(turn), pin!(self.shared.stop.drained())).await {
+        self.unless_drained(turn).await
+    }
+
+    /// Waits for a permit, if there is a cap.
+    async fn permit(&self) -> Option<Turn> {
+        let Some(permits) = &self.shared.permits else {
+            return Some(Turn { permit: None, waited: false });
+        };
+        if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
+            return Some(Turn { permit: Some(permit), waited: false });
+        }
+        let permit = Arc::clone(permits).acquire_owned().await.ok()?;
+        Some(Turn { permit: Some(permit), waited: true })
+    }
+
+    /// What `wait` gives; `None` when the run ends before.
+    async fn unless_drained<T>(&self, wait: impl Future<Output = Option<T>>) -> Option<T> {
+        match select(pin!(wait), pin!(self.shared.stop.drained())).await {
             Either::Left((turn, _)) => turn,
             Either::Right(_) => None,
         }
@@ -169,26 +187,43 @@ impl<B: Backend, C: Clock> Worker<B, C> {
 
     /// Sends request `index`, then what follows from it, and returns when the last response ended.
     ///
-    /// `on_time` if nothing but its due time was waited for; `before` is when the response ended that
-    /// had to be over first.
-    async fn send(&self, index: usize, on_time: bool, before: Option<Stamp>) -> Stamp {
+    /// `permit` is held as long as the job says. `on_time` if nothing but its due time was waited for;
+    /// `before` is when the response ended that had to be over first.
+    async fn send(
+        &self,
+        index: usize,
+        mut permit: Option<OwnedSemaphorePermit>,
+        on_time: bool,
+        before: Option<Stamp>,
+    ) -> Stamp {
         let job = &self.shared.job;
         let first = self.shared.request(index);
         let mut end = self.send_one(&first, job.schedule[index], on_time, before).await;
         let Some(conversation) = &first.conversation else { return end };
         let (mut session, _) = Session::start(conversation);
         let mut id = first.id;
-        while let Some(body) = session.next(&self.last_reply()) {
+        loop {
+            // Other tasks add their records while this one waits: the reply is taken before that.
+            let reply = self.last_reply();
+            if job.release_slot {
+                drop(permit.take());
+            }
+            let Some(body) = session.next(&reply) else { break };
             let due = Stamp::from(end.offset() + job.think);
             if !self.pause(due).await {
                 break;
+            }
+            let mut waited = false;
+            if job.release_slot {
+                let Some(turn) = self.unless_drained(self.permit()).await else { break };
+                (permit, waited) = (turn.permit, turn.waited);
             }
             id += 1;
             let headers = first.headers.clone();
             let turn =
                 Request { id, body, headers, output_len: first.output_len, ..Request::default() };
-            let before = job.think.is_zero().then_some(end);
-            end = self.send_one(&turn, due, true, before).await;
+            let before = (job.think.is_zero() && !waited).then_some(end);
+            end = self.send_one(&turn, due, !waited, before).await;
         }
         end
     }
@@ -222,18 +257,21 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         // Without a free slot the wait is the cap's doing, not the client's.
         let lateness = on_time.then(|| dispatched.since(intended));
         self.shared.progress.send();
-        let sending = AssertUnwindSafe(self.backend.send(request, &mut reply)).catch_unwind();
-        let outcome = match unless(sending, self.shared.stop.aborted()).await {
-            Ok(Ok(())) => None,
-            Ok(Err(panic)) => {
-                let words = panic
-                    .downcast_ref::<String>()
-                    .map(String::as_str)
-                    .or_else(|| panic.downcast_ref::<&str>().copied())
-                    .unwrap_or("panic");
-                Some(Failure::new(FailureKind::Client, words))
+        let outcome = {
+            let sending =
+                pin!(AssertUnwindSafe(self.backend.send(request, &mut reply)).catch_unwind());
+            match unless(sending, pin!(self.shared.stop.aborted())).await {
+                Ok(Ok(())) => None,
+                Ok(Err(panic)) => {
+                    let words = panic
+                        .downcast_ref::<String>()
+                        .map(String::as_str)
+                        .or_else(|| panic.downcast_ref::<&str>().copied())
+                        .unwrap_or("panic");
+                    Some(Failure::new(FailureKind::Client, words))
+                }
+                Err(()) => Some(Failure::new(FailureKind::Cancelled, "the run was interrupted")),
             }
-            Err(()) => Some(Failure::new(FailureKind::Cancelled, "the run was interrupted")),
         };
         if let Some(failure) = outcome {
             reply.fail(failure);

@@ -134,13 +134,102 @@ fn a_conversation_that_is_stopped_leaves_turns_unsent() {
     assert!(finished.records.iter().all(Record::is_success));
 }
 
+/// When each request was to leave and when it left, in milliseconds, by id.
+fn times(finished: &Finished) -> Vec<(u64, u64)> {
+    let times = |record: &Record| (record.intended.0 / 1_000_000, record.dispatched.0 / 1_000_000);
+    finished.records.iter().map(times).collect()
+}
+
+const fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+#[test]
+fn while_a_user_thinks_a_kept_place_is_idle_and_a_released_one_is_not() {
+    let job = Job { think: ms(30), ..job(&[2, 1], Some(1)) };
+    let kept = run(&job, &Server::new(), &Stop::default());
+    assert_eq!(times(&kept), [(0, 0), (40, 40), (0, 50)]);
+    let job = Job { release_slot: true, ..job };
+    let released = run(&job, &Server::new(), &Stop::default());
+    assert_eq!(times(&released), [(0, 0), (40, 40), (0, 10)]);
+    assert_eq!(released.end, Stamp::from_millis(50));
+    // The wait of the last one is the cap's doing, not the client's.
+    let late: Vec<_> = released.records.iter().map(|record| record.lateness).collect();
+    assert_eq!(late, [Some(ms(0)), Some(ms(0)), None]);
+}
+
+#[test]
+fn the_next_turn_waits_behind_all_that_were_due_before_it() {
+    let job = Job { release_slot: true, ..job(&[2, 2], Some(1)) };
+    let finished = run(&job, &Server::new(), &Stop::default());
+    // First turns at 0 and 10; the second turns, due at 10 and 20, in that order.
+    assert_eq!(times(&finished), [(0, 0), (10, 20), (0, 10), (20, 30)]);
+    assert!(finished.records.iter().all(|record| record.turnaround.is_none()));
+    let late: Vec<_> = finished.records.iter().map(|record| record.lateness.is_some()).collect();
+    assert_eq!(late, [true, false, false, false]);
+}
+
+#[test]
+fn turns_and_arrivals_stand_in_one_line() {
+    let schedule = [0, 12, 13].map(Stamp::from_millis).to_vec().into();
+    let job = Job { schedule, think: ms(5), release_slot: true, ..job(&[2, 1, 1], Some(1)) };
+    let finished = run(&job, &Server::new(), &Stop::default());
+    // The second turn, due at 15, comes after the request that was due at 13.
+    assert_eq!(times(&finished), [(0, 0), (15, 32), (12, 12), (13, 22)]);
+}
+
+#[test]
+fn without_a_line_a_turn_goes_straight_on() {
+    let job = Job { release_slot: true, ..job(&[2], Some(2)) };
+    let finished = run(&job, &Server::new(), &Stop::default());
+    assert_eq!(times(&finished), [(0, 0), (10, 10)]);
+    assert_eq!(finished.records[1].turnaround, Some(ms(0)));
+}
+
+#[test]
+fn a_stop_ends_the_line() {
+    let stop = Stop::default();
+    let server = Server { drains: Some((2, stop.clone())), ..Server::new() };
+    let job = Job { release_slot: true, ..job(&[2, 2, 2], Some(1)) };
+    let finished = run(&job, &server, &stop);
+    let ids: Vec<u64> = finished.records.iter().map(|record| record.id).collect();
+    assert_eq!((ids, finished.unsent), (vec![0, 2], 4));
+    assert_eq!(finished.end, Stamp::from_millis(20));
+}
+
 proptest! {
+    #[test]
+    fn a_released_place_is_never_idle_while_somebody_waits(
+        turns in prop::collection::vec(1..5_usize, 1..8), cap in 1..4_usize, think in 0..25_u64,
+    ) {
+        let server = Server::new();
+        let job = Job { release_slot: true, think: ms(think), ..job(&turns, Some(cap)) };
+        let finished = run(&job, &server, &Stop::default());
+        prop_assert_eq!(finished.unsent, 0);
+        prop_assert!(server.peak.get() <= cap);
+        for record in &finished.records {
+            prop_assert!(record.dispatched >= record.intended);
+            // Whoever waited left at the moment at which another one's place became free.
+            let waited = record.dispatched > record.intended;
+            let freed = |other: &Record| other.reply.last_token() == Some(record.dispatched);
+            prop_assert!(!waited || finished.records.iter().any(freed));
+            prop_assert!(!waited || record.lateness.is_none());
+        }
+        // First come, first served.
+        let mut line: Vec<_> =
+            finished.records.iter().map(|record| (record.intended, record.dispatched)).collect();
+        line.sort_unstable();
+        prop_assert!(line.is_sorted_by_key(|(_, dispatched)| *dispatched));
+    }
+
     #[test]
     fn every_turn_is_sent_once_and_the_cap_holds(
         turns in prop::collection::vec(1..5_usize, 1..12), cap in prop::option::of(1..5_usize),
+        release_slot in any::<bool>(),
     ) {
         let server = Server::new();
-        let finished = run(&job(&turns, cap), &server, &Stop::default());
+        let job = Job { release_slot, ..job(&turns, cap) };
+        let finished = run(&job, &server, &Stop::default());
         let total: usize = turns.iter().sum();
         let ids: Vec<u64> = finished.records.iter().map(|record| record.id).collect();
         prop_assert_eq!(ids, (0..total as u64).collect::<Vec<_>>());

@@ -61,6 +61,7 @@ mod link;
 mod live;
 mod order;
 mod pace;
+mod picture;
 mod profile;
 mod random;
 mod request;

@@ -29,6 +29,8 @@ pub(crate) struct Order<'a> {
     pub(crate) endpoint: Endpoint,
     pub(crate) model: Option<Cow<'a, str>>,
     pub(crate) prompts: Vec<Prompt<'a>>,
+    /// The images of each prompt; there may be fewer lists than prompts.
+    pub(crate) images: Vec<Vec<Cow<'a, str>>>,
     /// One entry, or one per prompt.
     pub(crate) limits: Vec<Limits>,
     /// Sequences per prompt.
@@ -63,7 +65,10 @@ impl<'a> Order<'a> {
             let message = format!("{sequences} sequences in one request, {MAX_SEQUENCES} allowed");
             return Err(ApiError::bad_request(message));
         }
-        if order.prompts.iter().any(Prompt::is_empty) {
+        let has_images =
+            |row: usize| order.images.get(row).is_some_and(|images| !images.is_empty());
+        let empty = |(row, prompt): (usize, &Prompt<'_>)| prompt.is_empty() && !has_images(row);
+        if order.prompts.iter().enumerate().any(empty) {
             return Err(ApiError::bad_request("the prompt is empty"));
         }
         Ok(order)
@@ -118,6 +123,7 @@ fn native(body: NativeBody<'_>) -> Result<Order<'_>, ApiError> {
         limits: samplings.iter().map(limits).collect(),
         choices: choices as usize,
         listed: prompts.batch || choices > 1,
+        images: body.image_data.unwrap_or_default().of_prompts(prompts.rows.len()),
         prompts: prompts.rows,
         stream: body.stream.unwrap_or(false),
         include_usage: false,
@@ -145,6 +151,7 @@ fn triton(body: TritonBody<'_>) -> Result<Order<'_>, ApiError> {
         endpoint: Endpoint::Triton,
         model: None,
         prompts: vec![Prompt::Text(text)],
+        images: Vec::new(),
         limits: vec![Limits { tokens, ignore_eos: whole, interval }],
         choices: 1,
         listed: false,
@@ -190,6 +197,7 @@ fn openai(common: Common<'_>) -> Result<Order<'_>, ApiError> {
         endpoint: common.endpoint,
         model: common.model,
         prompts: common.prompts.rows,
+        images: Vec::new(),
         limits: vec![Limits { tokens: common.tokens, ignore_eos, interval: 1 }],
         choices: choices as usize,
         listed: false,
@@ -228,7 +236,11 @@ fn chat(body: ChatBody<'_>) -> Result<Order<'_>, ApiError> {
     if messages.is_empty() {
         return Err(ApiError::bad_request("`messages` is missing or empty"));
     }
-    let texts = messages.into_iter().flat_map(|message| message.content.0).collect();
+    let (mut texts, mut images) = (Vec::new(), Vec::new());
+    for message in messages {
+        texts.extend(message.content.texts);
+        images.extend(message.content.images);
+    }
     let tool = called_tool(body.tools.unwrap_or_default(), body.tool_choice)?;
     let thinking =
         body.chat_template_kwargs.and_then(|options| options.enable_thinking.or(options.thinking));
@@ -244,7 +256,7 @@ fn chat(body: ChatBody<'_>) -> Result<Order<'_>, ApiError> {
         cached_details: body.return_cached_tokens_details,
         rid: body.rid,
     })?;
-    Ok(Order { thinking, tool, ..order })
+    Ok(Order { images: vec![images], thinking, tool, ..order })
 }
 
 /// A tool is called when tools are given and `tool_choice` asks for one; without `tool_choice`

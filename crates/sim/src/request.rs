@@ -1,6 +1,7 @@
 //! Request bodies of the generating endpoints, read leniently: unknown fields are ignored, known
 //! ones must have their type.
 
+use crate::picture::Images;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::borrow::Cow;
@@ -14,6 +15,8 @@ pub(crate) struct NativeBody<'a> {
     pub(crate) text: Option<Prompts<'a>>,
     #[serde(borrow)]
     pub(crate) input_ids: Option<Prompts<'a>>,
+    #[serde(borrow)]
+    pub(crate) image_data: Option<Images<'a>>,
     pub(crate) sampling_params: Option<OneOrMany<Sampling>>,
     pub(crate) stream: Option<bool>,
     #[serde(borrow)]
@@ -154,21 +157,38 @@ pub(crate) struct Prompts<'a> {
     pub(crate) batch: bool,
 }
 
-/// One chat message; of its content only the text matters here.
+/// One chat message; of its content only texts and images matter here.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Message<'a> {
     #[serde(borrow, default)]
     pub(crate) content: Content<'a>,
 }
 
-/// Message content: a text, or parts of which the text ones are kept, or nothing.
+/// Message content: a text, or parts of which texts and images are kept, or nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Content<'a>(pub(crate) Vec<Cow<'a, str>>);
+pub(crate) struct Content<'a> {
+    pub(crate) texts: Vec<Cow<'a, str>>,
+    pub(crate) images: Vec<Cow<'a, str>>,
+}
+
+impl<'a> Content<'a> {
+    fn text(text: Cow<'a, str>) -> Self {
+        Self { texts: vec![text], images: Vec::new() }
+    }
+}
 
 #[derive(Deserialize)]
 struct Part<'a> {
     #[serde(borrow, default)]
     text: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    image_url: Option<Address<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Address<'a> {
+    #[serde(borrow, default)]
+    url: Option<Cow<'a, str>>,
 }
 
 /// What may stand in a prompt list.
@@ -252,17 +272,18 @@ impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
                 Ok(Content::default())
             }
             fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
-                Ok(Content(vec![Cow::Borrowed(text)]))
+                Ok(Content::text(Cow::Borrowed(text)))
             }
             fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
-                Ok(Content(vec![Cow::Owned(text.to_owned())]))
+                Ok(Content::text(Cow::Owned(text.to_owned())))
             }
             fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-                let mut texts = Vec::new();
+                let mut content = Content::default();
                 while let Some(part) = seq.next_element::<Part<'de>>()? {
-                    texts.extend(part.text);
+                    content.texts.extend(part.text);
+                    content.images.extend(part.image_url.and_then(|address| address.url));
                 }
-                Ok(Content(texts))
+                Ok(content)
             }
         }
         from.deserialize_any(ContentVisitor)
@@ -427,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn chat_keeps_the_text_of_every_part() {
+    fn chat_keeps_texts_and_images_of_every_part() {
         let body: ChatBody<'_> = serde_json::from_str(
             r#"{"messages": [{"role": "system", "content": "ab"}, {"role": "user", "content":
                 [{"type": "image_url", "image_url": {"url": "x"}}, {"type": "text", "text": "c"}]},
@@ -435,9 +456,12 @@ mod tests {
                 "function": {"name": "f"}}, "extra": [1]}"#,
         )
         .expect("a chat");
-        let texts: Vec<_> =
-            body.messages.unwrap_or_default().into_iter().flat_map(|m| m.content.0).collect();
+        let contents: Vec<_> =
+            body.messages.unwrap_or_default().into_iter().map(|m| m.content).collect();
+        let texts: Vec<_> = contents.iter().flat_map(|content| &content.texts).collect();
+        let images: Vec<_> = contents.iter().flat_map(|content| &content.images).collect();
         assert_eq!(texts, ["ab", "c"]);
+        assert_eq!(images, ["x"]);
         assert!(matches!(body.tool_choice, Some(ToolChoice::Function(name)) if name == "f"));
     }
 }

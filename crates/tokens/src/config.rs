@@ -48,6 +48,34 @@ impl Config {
         NAMED.into_iter().filter_map(|name| Some((name, self.special(name)?)))
     }
 
+    /// The text of a token that only some models have, by its name there (`image_token`).
+    pub(crate) fn named(&self, name: &str) -> Option<&str> {
+        let token = self.fields.get(name).or_else(|| {
+            let groups = ["extra_special_tokens", "model_specific_special_tokens"];
+            groups.iter().find_map(|group| self.fields.get(*group)?.get(name))
+        });
+        content(token?).filter(|text| !text.is_empty())
+    }
+
+    /// The texts that Python's `all_special_tokens` has: those with a name of their own, which end in
+    /// `_token`, and the further ones. Not those that are only declared special in `tokenizer.json`.
+    pub(crate) fn all_specials(&self) -> Vec<&str> {
+        let named = self.fields.iter().filter(|(name, _)| name.ends_with("_token"));
+        let further = ["extra_special_tokens", "model_specific_special_tokens"]
+            .into_iter()
+            .chain(
+                (!self.fields.contains_key("extra_special_tokens"))
+                    .then_some("additional_special_tokens"),
+            )
+            .filter_map(|key| self.fields.get(key))
+            .flat_map(|group| match group {
+                Value::Array(tokens) => tokens.iter().collect::<Vec<_>>(),
+                Value::Object(tokens) => tokens.values().collect(),
+                _ => Vec::new(),
+            });
+        named.map(|(_, token)| token).chain(further).filter_map(content).collect()
+    }
+
     /// All tokens to be known as added tokens, in Python's order.
     pub(crate) fn tokens_to_add(&self) -> Vec<AddedToken> {
         let mut decoder: Vec<(u64, &Value)> = self
@@ -134,6 +162,23 @@ mod tests {
         assert_eq!(config(json!({"bos_token": null})).special("bos_token"), None);
         assert_eq!(config(json!({"bos_token": ""})).special("bos_token"), None);
         assert_eq!(config(json!({"bos_token": 7})).special("bos_token"), None);
+    }
+
+    #[test]
+    fn special_tokens_have_names_or_stand_in_a_list() {
+        let mut config = config(json!({
+            "bos_token": "<s>", "eos_token": {"content": "</s>"}, "pad_token": null,
+            "image_token": "<i>", "add_bos_token": true, "model_max_length": 4,
+            "additional_special_tokens": ["<a>", {"content": "<b>"}],
+            "added_tokens_decoder": {"9": {"content": "<reserved>", "special": true}},
+        }));
+        assert_eq!(config.all_specials(), ["<s>", "</s>", "<i>", "<a>", "<b>"]);
+        assert_eq!(config.named("image_token"), Some("<i>"));
+        assert_eq!(config.named("boi_token"), None);
+        let extra = json!({"boi_token": "<x>", "eoi_token": "<y>"});
+        config.fields.insert("extra_special_tokens".into(), extra);
+        assert_eq!(config.all_specials(), ["<s>", "</s>", "<i>", "<x>", "<y>"]);
+        assert_eq!(config.named("boi_token"), Some("<x>"));
     }
 
     #[test]

@@ -32,6 +32,6 @@ mod template;
 mod tokenizer;
 
 pub use error::TokensError;
-pub use hub::{Downloaded, Hub, HubConfig, RepoKind};
+pub use hub::{Downloaded, Hub, HubConfig, RepoKind, files_under};
 pub use template::{ChatTemplate, without_leading};
 pub use tokenizer::Tokenizer;

@@ -8,6 +8,8 @@ pub(crate) const TOKENIZER: &str = "tokenizer.json";
 pub(crate) const CONFIG: &str = "tokenizer_config.json";
 pub(crate) const SPECIAL_TOKENS: &str = "special_tokens_map.json";
 pub(crate) const TEMPLATE: &str = "chat_template.jinja";
+pub(crate) const PROCESSOR: &str = "processor_config.json";
+pub(crate) const LEGACY_TEMPLATE: &str = "chat_template.json";
 
 /// A place that holds a tokenizer's files.
 #[derive(Clone, Debug)]

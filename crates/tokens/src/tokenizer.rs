@@ -4,6 +4,7 @@ use crate::config::Config;
 use crate::source::{self, Source};
 use crate::{ChatTemplate, Hub, TokensError, bytes};
 use rayon::prelude::*;
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::path::PathBuf;
@@ -185,6 +186,37 @@ impl Tokenizer {
         self.added(|token| token.special)
     }
 
+    /// The ids that Python's `all_special_ids` has, in ascending order: the special tokens that
+    /// `tokenizer_config.json` names, but not those that only `tokenizer.json` declares special.
+    pub fn named_special_ids(&self) -> Vec<u32> {
+        let texts = self.inner.config.all_specials();
+        let mut ids: Vec<u32> = texts.into_iter().filter_map(|text| self.token_id(text)).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids
+    }
+
+    /// The id of a token, as the vocabulary writes it.
+    pub fn token_id(&self, token: &str) -> Option<u32> {
+        self.inner.tokenizer.token_to_id(token)
+    }
+
+    /// A token that only some models have, by its name in `tokenizer_config.json` (`image_token`).
+    pub fn named_token(&self, name: &str) -> Option<&str> {
+        self.inner.config.named(name)
+    }
+
+    /// True for [`byte_level`](Self::byte_level), which is no model's.
+    pub fn is_built_in(&self) -> bool {
+        matches!(self.inner.source, Source::BuiltIn)
+    }
+
+    /// The JSON object in a file beside the tokenizer (`preprocessor_config.json`, say), empty if there
+    /// is no such file.
+    pub fn object_beside(&self, file: &str) -> Result<Map<String, Value>, TokensError> {
+        self.inner.source.object_beside(file)
+    }
+
     fn added(&self, keep: impl Fn(&tokenizers::AddedToken) -> bool) -> Vec<u32> {
         let added = self.inner.tokenizer.get_added_tokens_decoder();
         let mut ids: Vec<u32> =
@@ -223,10 +255,25 @@ impl Tokenizer {
                 }
             },
         };
+        let template = self.compile(&source)?;
+        Ok(self.inner.template.get_or_init(|| template))
+    }
+
+    /// The chat template of the model's processor, which knows pictures: in `processor_config.json`, else
+    /// in `chat_template.json`, else the tokenizer's.
+    pub fn processor_template(&self) -> Result<ChatTemplate, TokensError> {
+        for file in [source::PROCESSOR, source::LEGACY_TEMPLATE] {
+            if let Some(Value::String(text)) = self.object_beside(file)?.get("chat_template") {
+                return self.compile(text);
+            }
+        }
+        self.chat_template().cloned()
+    }
+
+    fn compile(&self, source: &str) -> Result<ChatTemplate, TokensError> {
         let specials = self.inner.config.named_specials();
         let specials = specials.map(|(name, text)| (name, text.to_owned())).collect();
-        let template = ChatTemplate::new(&self.inner.name, &source, specials)?;
-        Ok(self.inner.template.get_or_init(|| template))
+        ChatTemplate::new(&self.inner.name, source, specials)
     }
 }
 

@@ -257,3 +257,74 @@ fn a_file_that_does_not_come_whole_is_not_kept() {
     let error = offline(&cache).fetch_url(&elsewhere).unwrap_err().to_string();
     assert!(error.contains("HF_HUB_OFFLINE"), "{error}");
 }
+
+#[test]
+fn the_files_of_a_repository_are_listed_and_fetched_at_a_revision() {
+    const CONVERTED: &str = "refs/convert/parquet";
+    let mirror = Mirror::start(vec![("datasets/org/data", "rows.json", Answer::file("[1, 2]"))]);
+    let listing = |names: &[&str]| {
+        let names: Vec<_> =
+            names.iter().map(|name| serde_json::json!({"rfilename": name})).collect();
+        Answer::file(&serde_json::json!({"sha": COMMIT, "siblings": names}).to_string())
+    };
+    mirror.put_at(
+        "/api/datasets/org/data/revision/main",
+        listing(&["rows.json", "README.md", "../out", "/etc/x"]),
+    );
+    mirror.put_at(
+        "/api/datasets/org/data/revision/refs%2Fconvert%2Fparquet",
+        listing(&["default/train/0000.parquet"]),
+    );
+    mirror.put_at(
+        "/datasets/org/data/resolve/refs%2Fconvert%2Fparquet/default/train/0000.parquet",
+        Answer::file("PAR1"),
+    );
+    let cache = cache();
+    let online = hub(&mirror, &cache);
+    let files = |hub: &Hub, revision| hub.files(RepoKind::Dataset, "org/data", revision);
+    assert_eq!(files(&online, None).unwrap(), ["README.md", "rows.json"]);
+    assert_eq!(files(&online, Some(CONVERTED)).unwrap(), ["default/train/0000.parquet"]);
+    assert!(matches!(files(&online, Some("no")), Err(TokensError::Missing { .. })));
+    assert!(matches!(files(&offline(&cache), None), Err(TokensError::Offline { .. })));
+
+    let fetch =
+        |hub: &Hub, revision, file| hub.fetch_at(RepoKind::Dataset, "org/data", revision, file);
+    let path = fetch(&online, Some(CONVERTED), "default/train/0000.parquet").unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "PAR1");
+    fetch(&online, None, "rows.json").unwrap();
+    // From here on the cache is enough, and neither asks.
+    let asked = mirror.requests();
+    let nowhere = HubConfig { endpoint: mirror::nobody(), ..HubConfig::new(cache.path()) };
+    for hub in [offline(&cache), Hub::new(nowhere)] {
+        assert_eq!(fetch(&hub, Some(CONVERTED), "default/train/0000.parquet").unwrap(), path);
+        // The mirror has one commit for all revisions, and so one snapshot.
+        let files = files(&hub, Some(CONVERTED)).unwrap();
+        assert_eq!(files, ["default/train/0000.parquet", "rows.json"]);
+        fetch(&hub, None, "rows.json").unwrap();
+        fetch(&hub, None, "README.md").unwrap_err();
+    }
+    assert_eq!(mirror.requests(), asked);
+}
+
+#[test]
+fn a_snapshot_whose_revision_nobody_noted_serves_for_main() {
+    let cache = cache();
+    let snapshot = cache.path().join("datasets--org--data/snapshots").join(COMMIT);
+    std::fs::create_dir_all(snapshot.join("data")).unwrap();
+    std::fs::write(snapshot.join("data/rows.jsonl"), "{}").unwrap();
+    let hub = offline(&cache);
+    assert_eq!(hub.files(RepoKind::Dataset, "org/data", None).unwrap(), ["data/rows.jsonl"]);
+    let path = hub.fetch_at(RepoKind::Dataset, "org/data", None, "data/rows.jsonl").unwrap();
+    assert_eq!(path, snapshot.join("data/rows.jsonl"));
+    hub.files(RepoKind::Dataset, "org/data", Some("other")).unwrap_err();
+}
+
+#[test]
+fn a_senseless_list_of_files_is_an_error() {
+    for answer in ["{}", "[]", "nonsense", r#"{"sha": 1, "siblings": [1]}"#] {
+        let mirror = Mirror::start(vec![]);
+        mirror.put_at("/api/datasets/org/data/revision/main", Answer::file(answer));
+        let error = hub(&mirror, &cache()).files(RepoKind::Dataset, "org/data", None).unwrap_err();
+        assert!(error.to_string().starts_with("cannot download list of files of"), "{error}");
+    }
+}

@@ -11,39 +11,39 @@ use std::thread::JoinHandle;
 
 /// One call, as the server got it.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Call {
-    pub(super) method: String,
+pub(crate) struct Call {
+    pub(crate) method: String,
     /// Path with query.
-    pub(super) path: String,
+    pub(crate) path: String,
     /// Names in lower case.
-    pub(super) headers: BTreeMap<String, String>,
-    pub(super) body: Option<Value>,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) body: Option<Value>,
     /// The body's bytes, where they were kept.
-    pub(super) raw: Vec<u8>,
+    pub(crate) raw: Vec<u8>,
 }
 
 /// What the server answers.
 #[derive(Clone, Debug)]
-pub(super) struct Answer {
-    pub(super) status: u16,
-    pub(super) kind: String,
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) kind: String,
     /// The pieces of a streamed body; of any other body all of it.
-    pub(super) writes: Vec<String>,
+    pub(crate) writes: Vec<String>,
 }
 
 impl Answer {
     /// Plain text.
-    pub(super) fn text(status: u16, text: &str) -> Self {
+    pub(crate) fn text(status: u16, text: &str) -> Self {
         Self { status, kind: "text/plain".into(), writes: vec![text.into()] }
     }
 
     /// A JSON value.
-    pub(super) fn json(value: &Value) -> Self {
+    pub(crate) fn json(value: &Value) -> Self {
         Self { status: 200, kind: "application/json".into(), writes: vec![value.to_string()] }
     }
 
     /// An event stream of these values.
-    pub(super) fn events(values: &[Value]) -> Self {
+    pub(crate) fn events(values: &[Value]) -> Self {
         let mut writes: Vec<String> =
             values.iter().map(|value| format!("data: {value}\n\n")).collect();
         writes.push("data: [DONE]\n\n".into());
@@ -61,14 +61,14 @@ struct Shared {
 }
 
 /// The server, until it is dropped.
-pub(super) struct Capture {
-    pub(super) address: SocketAddr,
+pub(crate) struct Capture {
+    pub(crate) address: SocketAddr,
     shared: Arc<Shared>,
     acceptor: Option<JoinHandle<()>>,
 }
 
 impl Capture {
-    pub(super) fn start(
+    pub(crate) fn start(
         respond: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
     ) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -95,7 +95,7 @@ impl Capture {
     }
 
     /// The calls so far, in the order in which they came.
-    pub(super) fn calls(&self) -> Vec<Call> {
+    pub(crate) fn calls(&self) -> Vec<Call> {
         self.shared.calls.lock().expect("no thread died over the calls").clone()
     }
 }
@@ -113,7 +113,7 @@ impl Drop for Capture {
 }
 
 /// True for the calls that ask for tokens.
-pub(super) fn is_generation(call: &Call) -> bool {
+pub(crate) fn is_generation(call: &Call) -> bool {
     call.path.ends_with("/generate") || call.path.ends_with("completions")
 }
 

@@ -89,6 +89,11 @@ pub(super) const DIFFERENCES: &[Difference] = &[
         applies: InCalls(rewrites::no_second_stop),
     },
     Difference {
+        what: "vLLM is told to stop its profiler whatever the number of steps",
+        why: "it takes no such number and would go on for ever",
+        applies: InCalls(rewrites::vllm_is_stopped),
+    },
+    Difference {
         what: "an infinite request_rate is the string `inf`",
         why: "JSON has no infinity; the Python tool writes one all the same",
         applies: InValue(rewrites::infinite_rate),

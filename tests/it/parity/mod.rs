@@ -5,11 +5,12 @@
 //! are meant stand in [`differences::DIFFERENCES`], each with its reason; anything else fails.
 
 mod arrivals;
-mod capture;
+pub(crate) mod capture;
 mod datasets;
 mod differences;
 mod golden;
 mod payloads;
+mod pictures;
 mod results;
 mod rewrites;
 mod structured;

@@ -17,11 +17,13 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("run", &["core", "arrival"]),
     ("control", &["core", "http"]),
     ("report", &["core", "metrics"]),
+    ("plots", &["core", "metrics"]),
+    ("hashes", &["core"]),
     (
         "cli",
         &[
             "core", "arrival", "metrics", "backends", "tokens", "http", "datasets", "sim", "run",
-            "control", "report",
+            "control", "report", "plots", "hashes",
         ],
     ),
 ];
@@ -35,6 +37,8 @@ const UNREACHABLE: &[(&str, &[&str])] = &[
     ("arrival", &["tokio", "hyper"]),
     ("metrics", &["tokio", "hyper"]),
     ("backends", &["tokio", "hyper"]),
+    ("plots", &["tokio", "hyper"]),
+    ("hashes", &["tokio", "hyper"]),
     ("run", &["hyper", "tokenizers", "clap", "servebench-http"]),
 ];
 

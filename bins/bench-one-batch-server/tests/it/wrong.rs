@@ -40,8 +40,7 @@ fn what_makes_no_sense_is_refused_by_name() {
 
 #[test]
 fn what_is_not_built_says_why() {
-    usage("--dataset-name mmmu", "not built here: its images");
-    usage("--dataset-name longbench_v2", "not built here yet");
+    usage("--dataset-name mmmu --backend vllm", "take no pictures");
     usage("--input-len-step-percentage 0.5", "used for nothing");
     usage("--mem-fraction-static 0.8", "go into the command of --launch");
 }

@@ -7,7 +7,7 @@ use crate::options::GenerateOptions;
 use bytes::Bytes;
 use memchr::memmem;
 use serde_json::{Value, json};
-use servebench_core::{Conversation, Decode, Prompt, Protocol, Request, Sample};
+use servebench_core::{Conversation, Decode, Picture, Prompt, Protocol, Request, Sample};
 use std::sync::Arc;
 
 /// The chat protocol: messages in; reasoning, content and tool calls out.
@@ -35,6 +35,15 @@ impl Chat {
     }
 }
 
+/// A text, after the pictures that go with it.
+fn content(text: &str, sample: &Sample) -> Value {
+    let Some(pictures) = &sample.pictures else { return text.into() };
+    let picture =
+        |picture: &Picture| json!({"type": "image_url", "image_url": {"url": &*picture.uri}});
+    let text = json!({"type": "text", "text": text});
+    pictures.list.iter().map(picture).chain([text]).collect()
+}
+
 impl Protocol for Chat {
     fn path(&self) -> &str {
         self.path
@@ -42,7 +51,7 @@ impl Protocol for Chat {
 
     fn encode(&self, sample: &Sample, adapter: Option<&str>) -> Bytes {
         let messages = match &sample.prompt {
-            Prompt::Text(text) => json!([{"role": "user", "content": text}]),
+            Prompt::Text(text) => json!([{"role": "user", "content": content(text, sample)}]),
             Prompt::Turns(turns) => json!(turns.first()),
             list => prompt_value(list),
         };

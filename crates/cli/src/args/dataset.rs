@@ -1,6 +1,6 @@
 //! What is sent.
 
-use super::{AgenticArgs, MooncakeArgs, SharedPrefixArgs, values};
+use super::{AgenticArgs, ImageArgs, MooncakeArgs, SharedPrefixArgs, SpeedBenchArgs, values};
 use clap::Args;
 use servebench_datasets::DatasetName;
 use std::path::PathBuf;
@@ -17,10 +17,16 @@ pub struct DatasetArgs {
     /// `generated-shared-prefix`: groups of random prompts that begin alike. `mooncake`: the requests
     /// of a trace, at its times. `openai`: a JSONL file of chat requests, with their tools and settings.
     /// `agentic-trace`: conversations whose turns are sent one after the other, with the server's replies.
+    /// `longbench_v2`: questions about long documents, from a file or the hub. `speed-bench`: a file of
+    /// SPEED-Bench prompts, whose text is more or less predictable. `image`: random text with pictures.
+    /// `mmmu`: questions about pictures, from a file or the hub.
     #[arg(long, value_name = "NAME", value_parser = dataset_parser())]
     pub dataset_name: Option<DatasetName>,
 
-    /// File to read; `sharegpt` and `random` fetch the ShareGPT file once if it is left out
+    /// File to read; `sharegpt`, `random`, `longbench_v2`, `mmmu` fetch theirs once if it is left out
+    ///
+    /// `longbench_v2`, `speed-bench` and `mmmu` take a Parquet file, a file of a JSON object a line, a JSON array,
+    /// or a folder of such files.
     #[arg(long, value_name = "FILE")]
     pub dataset_path: Option<PathBuf>,
 
@@ -28,19 +34,19 @@ pub struct DatasetArgs {
     #[arg(long, value_name = "N")]
     pub num_prompts: Option<usize>,
 
-    /// Output length of every request, in place of its own (sharegpt, custom, openai, agentic-trace)
+    /// Output length of every request, in place of its own (sharegpt, custom, openai, agentic-trace, longbench_v2)
     #[arg(long, value_name = "TOKENS")]
     pub sharegpt_output_len: Option<u32>,
 
-    /// Drop conversations whose prompt and reply are longer than this (sharegpt, custom)
+    /// Drop rows whose prompt and reply are longer than this (sharegpt, custom, longbench_v2)
     #[arg(long, value_name = "TOKENS")]
     pub sharegpt_context_len: Option<u32>,
 
-    /// Longest prompt (random, random-ids, random-words) [default: 1024]
+    /// Longest prompt (random, random-ids, random-words), or the text of one (image) [default: 1024]
     #[arg(long, value_name = "TOKENS")]
     pub random_input_len: Option<u32>,
 
-    /// Longest output (random, random-ids, random-words) [default: 1024]
+    /// Longest output (random, random-ids, random-words, image), or all outputs (mmmu) [default: 1024]
     #[arg(long, value_name = "TOKENS")]
     pub random_output_len: Option<u32>,
 
@@ -85,6 +91,14 @@ pub struct DatasetArgs {
     /// The part of `agentic-trace` that is taken.
     #[command(flatten)]
     pub agentic: AgenticArgs,
+
+    /// The rows of `speed-bench` that are taken.
+    #[command(flatten)]
+    pub speed_bench: SpeedBenchArgs,
+
+    /// The pictures of `image`.
+    #[command(flatten)]
+    pub image: ImageArgs,
 }
 
 /// Takes the names of the datasets, and lists them in the help and in errors.

@@ -44,6 +44,16 @@ pub struct LoadArgs {
     #[arg(long, value_name = "SECONDS", value_parser = values::not_negative)]
     pub think_time: Option<f64>,
 
+    /// Let a conversation give its place under --max-concurrency to others between its turns
+    ///
+    /// A conversation otherwise keeps its place from its first request to its last reply, pauses of
+    /// --think-time included, as the Python tool has it: --max-concurrency then is the number of users.
+    /// With this it is the number of requests: while a user thinks, others are served, and the next turn
+    /// waits in line behind all that were due before it. That wait is in no latency; the result has it
+    /// as queue_wait, and turn by turn under `conversations`.
+    #[arg(long)]
+    pub release_slot_between_turns: bool,
+
     /// Requests sent before the measured ones [default: 1]
     #[arg(long, value_name = "N")]
     pub warmup_requests: Option<usize>,

@@ -3,8 +3,10 @@
 //! A group only takes down what was typed. What was left out stays `None`, so that the plan can
 //! tell a default from a choice; what belongs together is checked in the plan.
 
+mod address;
 mod agentic;
 mod dataset;
+mod image;
 mod load;
 mod mooncake;
 mod own;
@@ -12,11 +14,16 @@ mod profile;
 mod report;
 mod sampling;
 mod shared_prefix;
+mod speed_bench;
+mod steps;
 mod target;
 pub(crate) mod values;
 
+pub(crate) use address::Address;
+pub use address::AddressArgs;
 pub use agentic::AgenticArgs;
 pub use dataset::DatasetArgs;
+pub use image::{ImageArgs, ImageContentName, ImageFormatName};
 pub use load::{HttpReaderName, LoadArgs, LoraDistribution, ReceiveStamps};
 pub use mooncake::{MooncakeArgs, MooncakeWorkload};
 pub use own::OwnArgs;
@@ -24,6 +31,8 @@ pub use profile::ProfileArgs;
 pub use report::ReportArgs;
 pub use sampling::SamplingArgs;
 pub use shared_prefix::{GroupDistribution, SharedPrefixArgs};
+pub use speed_bench::{SpeedBenchArgs, SpeedBenchCategoryName};
+pub use steps::StepsArgs;
 pub use target::{BalanceName, TargetArgs};
 
 /// Every flag of `sglang.bench_serving` 0.5.23: what may be abbreviated, whether built yet or not.

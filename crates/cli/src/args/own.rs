@@ -21,6 +21,18 @@ pub struct OwnArgs {
     #[arg(long, value_name = "N")]
     pub workers: Option<usize>,
 
+    /// Taken, and true anyway: every run is sent by a native client
+    ///
+    /// SGLang's tool hands a run to a client written in Rust with this, for the cases which that client
+    /// knows. Here there is no other; all backends, datasets and flags work with it.
+    #[arg(long)]
+    pub rust_client: bool,
+
+    /// The same as --workers, under the name of SGLang's tool; needs --rust-client, as there
+    #[arg(long, value_name = "N", requires = "rust_client", conflicts_with = "workers",
+        value_parser = clap::value_parser!(u64).range(1..))]
+    pub rust_worker_threads: Option<u64>,
+
     /// Before the run, measure what this client does to TTFT and ITL, and what saturates it
     ///
     /// The run's own load (rate or cap, requests, output lengths, the warm-up's TTFT, ITL and tokens

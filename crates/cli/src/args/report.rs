@@ -29,6 +29,27 @@ pub struct ReportArgs {
     #[arg(long)]
     pub print_requests: bool,
 
+    /// Draw output tokens per second and concurrent requests over the run, below the table
+    ///
+    /// Plain text, as wide as the terminal, or 80 columns where there is none. Runs of less than a
+    /// minute are drawn in steps of less than a second, long ones in longer steps.
+    #[arg(long)]
+    pub plot_throughput: bool,
+
+    /// Also report the steady state: the longest time with at least this share of the peak concurrency
+    ///
+    /// Above 0 and at most 1; 0.5 is a good beginning, since requests that end together leave a short dip
+    /// and near 1 every dip ends the window. At both ends of a run few requests are under
+    /// way, so that its throughput is less than what the server can do; the steady state leaves the
+    /// ends out. What SGLang's `steady_state_serving` does; its numbers are printed below the table and
+    /// are `steady_state` in the result.
+    #[arg(long, value_name = "RATIO", value_parser = values::share)]
+    pub steady_state_concurrency_ratio: Option<f64>,
+
+    /// File to which the steady state is appended as one JSON line of its own
+    #[arg(long, value_name = "FILE", requires = "steady_state_concurrency_ratio")]
+    pub steady_state_output_file: Option<PathBuf>,
+
     /// Show no progress
     #[arg(long)]
     pub disable_tqdm: bool,

@@ -22,11 +22,14 @@ pub struct SamplingArgs {
     #[arg(long)]
     pub top_p: Option<f64>,
 
-    /// Ask for log probabilities
+    /// Ask for log probabilities (native and completions backends)
+    ///
+    /// They make replies many times larger, which is part of what is measured; they are read over, not
+    /// kept.
     #[arg(long)]
     pub return_logprob: bool,
 
-    /// Number of top log probabilities per token
+    /// Number of top log probabilities per token (native and completions backends) [default: 0]
     #[arg(long, value_name = "N")]
     pub top_logprobs_num: Option<u32>,
 
@@ -39,6 +42,9 @@ pub struct SamplingArgs {
     pub logprob_start_len: Option<i64>,
 
     /// Ask for the experts that tokens were routed to (native backends)
+    ///
+    /// With --output-details the result has them, request by request, under `routed_experts`: SGLang
+    /// writes base64 of 32-bit integers, token by layer by expert.
     #[arg(long)]
     pub return_routed_experts: bool,
 

@@ -27,6 +27,14 @@ pub(super) fn ratio(text: &str) -> Result<f64, String> {
     }
 }
 
+/// A finite number above 0 and at most 1.
+pub(super) fn share(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if value > 0.0 && value <= 1.0 => Ok(value),
+        _ => Err(format!("expected a number above 0 and at most 1, got '{text}'")),
+    }
+}
+
 /// `KEY:VALUE` of `--goodput`.
 pub(super) fn objective(text: &str) -> Result<Slo, String> {
     let error = || format!("expected KEY:VALUE with KEY in ttft, tpot, e2el, got '{text}'");

@@ -1,7 +1,6 @@
 //! Groups of flags of `bench-one-batch-server`.
 
-use crate::args::{LoraDistribution, values};
-use crate::profiler::ConnectionArgs;
+use crate::args::{AddressArgs, ImageArgs, LoraDistribution, StepsArgs, values};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use servebench_datasets::DatasetName;
@@ -76,17 +75,9 @@ pub enum BatchBackend {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Server")]
 pub struct BatchServerArgs {
-    /// Address of the server, as in http://127.0.0.1:30000; replaces --host and --port
-    #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
-
-    /// Host of the server [default: 127.0.0.1]
-    #[arg(long)]
-    pub host: Option<String>,
-
-    /// Port of the server [default: 30000]
-    #[arg(long)]
-    pub port: Option<u16>,
+    /// Where it is.
+    #[command(flatten)]
+    pub address: AddressArgs,
 
     /// What the server is
     #[arg(long, value_name = "KIND", default_value = "sglang")]
@@ -120,10 +111,6 @@ pub struct BatchServerArgs {
     /// Tokenizer to make prompts with, a folder or a hub name [default: what the server names]
     #[arg(long, value_name = "PATH")]
     pub local_tokenizer_path: Option<String>,
-
-    /// How it is reached.
-    #[command(flatten)]
-    pub connection: ConnectionArgs,
 }
 
 /// The cases: every batch size with every input length and every output length.
@@ -180,11 +167,13 @@ pub struct PromptSourceArgs {
     ///
     /// `random`: cut from the ShareGPT file. `random-ids`: running token ids, from no file.
     /// `random-words`: words that are one token each, from no file. `generated-shared-prefix`: groups
-    /// that begin alike. `sharegpt`, `custom`: recorded prompts with their own lengths.
+    /// that begin alike. `sharegpt`, `custom`: recorded prompts with their own lengths. `longbench_v2`:
+    /// long documents, from a file or the hub, cut to --input-len. `image`: random text with pictures.
+    /// `mmmu`: questions about pictures, from a file or the hub.
     #[arg(long, value_name = "NAME", value_parser = dataset)]
     pub dataset_name: Option<DatasetName>,
 
-    /// File to read; `sharegpt` and `random` fetch the ShareGPT file once if it is left out
+    /// File to read; `sharegpt`, `random` and `longbench_v2` fetch theirs once if it is left out
     #[arg(long, value_name = "FILE")]
     pub dataset_path: Option<PathBuf>,
 
@@ -219,6 +208,10 @@ pub struct PromptSourceArgs {
     /// Seed of all draws
     #[arg(long, default_value_t = 42)]
     pub seed: u32,
+
+    /// The pictures of `image`.
+    #[command(flatten)]
+    pub image: ImageArgs,
 }
 
 /// What is asked of the server.
@@ -313,22 +306,9 @@ pub struct BatchProfileArgs {
     #[arg(long, value_name = "N")]
     pub profile_start_step: Option<u64>,
 
-    /// Forward steps to profile
-    #[arg(long, value_name = "N", default_value_t = 5,
-        value_parser = clap::value_parser!(u64).range(1..))]
-    pub profile_steps: u64,
-
-    /// Capture prefill and decode apart, N steps each
-    #[arg(long)]
-    pub profile_by_stage: bool,
-
-    /// Put before `bs-N-il-N` in the names of trace files
-    #[arg(long, value_name = "TEXT")]
-    pub profile_prefix: Option<String>,
-
-    /// Base folder of the traces, on the server's machine [default: $SGLANG_TORCH_PROFILER_DIR or /tmp]
-    #[arg(long, value_name = "DIR")]
-    pub profile_output_dir: Option<String>,
+    /// How many steps, and where to.
+    #[command(flatten)]
+    pub steps: StepsArgs,
 }
 
 /// All that `bench-one-batch-server` takes.
@@ -356,27 +336,20 @@ pub struct OneBatchArgs {
 
 /// The datasets that make a batch, and why others do not.
 fn dataset(name: &str) -> Result<DatasetName, String> {
-    const TAKEN: [DatasetName; 6] = [
+    const TAKEN: [DatasetName; 9] = [
         DatasetName::Random,
         DatasetName::RandomIds,
         DatasetName::RandomWords,
         DatasetName::SharedPrefix,
         DatasetName::ShareGpt,
         DatasetName::Custom,
+        DatasetName::LongBench,
+        DatasetName::Image,
+        DatasetName::Mmmu,
     ];
     if let Some(found) = TAKEN.into_iter().find(|taken| taken.name() == name) {
         return Ok(found);
     }
     let known = TAKEN.map(DatasetName::name).join(", ");
-    Err(match name {
-        "mmmu" => format!(
-            "mmmu is a dataset of upstream that is not built here: its images need the model's own \
-             processor to be counted (known: {known})"
-        ),
-        "longbench_v2" => format!(
-            "longbench_v2 is a dataset of upstream that is not built here yet; `--dataset-name custom` \
-             reads its prompts from a JSONL file of conversations (known: {known})"
-        ),
-        _ => format!("expected one of {known}"),
-    })
+    Err(format!("expected one of {known}"))
 }

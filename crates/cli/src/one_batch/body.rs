@@ -7,6 +7,7 @@ use crate::args::LoraDistribution;
 use bytes::Bytes;
 use serde::Serialize;
 use serde_json::Value;
+use servebench_core::Picture;
 use servebench_core::random::Draws;
 
 /// The address that tells a decode server to make the KV cache up.
@@ -26,6 +27,8 @@ struct Sampling {
 #[derive(Serialize)]
 struct Native<'a> {
     input_ids: Vec<&'a [u32]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    image_data: Option<Vec<Vec<&'a str>>>,
     sampling_params: Sampling,
     #[serde(skip_serializing_if = "Option::is_none")]
     return_logprob: Option<bool>,
@@ -98,6 +101,15 @@ pub(super) fn adapters<'a>(
     }
 }
 
+/// The pictures of each prompt, if there are any.
+fn images(prompts: &Prompts) -> Option<Vec<Vec<&str>>> {
+    fn uris(row: &[Picture]) -> Vec<&str> {
+        row.iter().map(|picture| &*picture.uri).collect()
+    }
+    let rows = prompts.pictures.iter().map(|row| uris(row));
+    (!prompts.pictures.is_empty()).then(|| rows.collect())
+}
+
 fn to_bytes(body: &impl Serialize) -> Bytes {
     // Numbers, strings and lists always have a JSON form.
     serde_json::to_vec(body).unwrap_or_default().into()
@@ -123,6 +135,7 @@ pub(super) fn measured(
             };
             to_bytes(&Native {
                 input_ids: rows,
+                image_data: images(prompts),
                 sampling_params,
                 return_logprob: Some(plan.return_logprob),
                 stream: true,
@@ -154,6 +167,7 @@ pub(super) fn filling(plan: &OneBatchPlan, prompts: &Prompts, model: &str, lengt
     match plan.backend {
         BatchBackend::Sglang => to_bytes(&Native {
             input_ids: rows,
+            image_data: images(prompts),
             sampling_params: Sampling {
                 temperature: 0.0,
                 max_new_tokens: 1,
@@ -203,6 +217,7 @@ mod tests {
     fn prompts() -> Prompts {
         Prompts {
             ids: vec![vec![1, 2, 3, 4], vec![5, 6]],
+            pictures: Vec::new(),
             input_len: 3,
             output_len: 8,
             input_tokens: 6,
@@ -231,6 +246,17 @@ mod tests {
         assert_eq!((&body["bootstrap_room"], &body["parallel_batch"]), (&json!(0), &json!(true)));
         assert_eq!((&body["return_logprob"], &body["lora_path"]), (&json!(true), &json!("a")));
         assert_eq!(body["sampling_params"]["stream_interval"], 4);
+    }
+
+    #[test]
+    fn pictures_stand_beside_the_ids_of_their_prompts() {
+        let picture = |uri: &str| Picture { uri: uri.into(), width: 1, height: 1 };
+        let pictures = vec![vec![picture("a"), picture("b")], vec![picture("c")]];
+        let prompts = Prompts { pictures, ..prompts() };
+        let want = json!([["a", "b"], ["c"]]);
+        let plan = plan("");
+        assert_eq!(value(&measured(&plan, &prompts, "", true, None))["image_data"], want);
+        assert_eq!(value(&filling(&plan, &prompts, "", 2))["image_data"], want);
     }
 
     #[test]

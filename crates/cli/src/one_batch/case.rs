@@ -242,16 +242,17 @@ impl Runner<'_> {
         })?;
         let Some(failure) = &record.reply.failure else { return Ok(record) };
         let (code, hint) = match (failure.kind, record.reply.status) {
-            (FailureKind::Connect, _) => (Code::Server, "is the server up?"),
+            (FailureKind::Connect, _) => (Code::Server, Some("is the server up?")),
             (FailureKind::Status, Some(401 | 403)) => {
-                (Code::Server, "give the server's key in OPENAI_API_KEY")
+                (Code::Server, Some("give the server's key in OPENAI_API_KEY"))
             }
             (FailureKind::Status, Some(404 | 405)) => {
-                (Code::Server, "is --backend what the server is?")
+                (Code::Server, Some("is --backend what the server is?"))
             }
-            _ => (Code::Requests, "the results of the cases before it are kept"),
+            _ => (Code::Requests, None),
         };
-        Err(Failure::new(code, anyhow::anyhow!("the batch failed: {failure}")).hint(hint))
+        let error = anyhow::anyhow!("the batch failed: {failure}");
+        Err(Failure { hint: hint.map(str::to_owned), ..Failure::new(code, error) })
     }
 }
 

@@ -49,7 +49,7 @@ use std::time::Duration;
 /// fails (the cases before it are reported), or output that cannot be written.
 pub fn one_batch(args: OneBatchArgs, environment: &Environment, io: &Io) -> Result<Code, Failure> {
     let dry_run = args.sweep.dry_run;
-    let connection = args.server.connection.clone();
+    let connection = args.server.address.connection.clone();
     let plan = OneBatchPlan::new(args)?;
     for warning in &plan.warnings {
         io.say(format_args!("warning: {warning}"));
@@ -175,7 +175,10 @@ impl Run<'_> {
                     }
                     results.push((case, result));
                 }
-                Err(failure) => {
+                Err(mut failure) => {
+                    if failure.hint.is_none() && !results.is_empty() {
+                        failure.hint = Some("the results of the cases before it are kept".into());
+                    }
                     failed = Some(of_case(case, failure));
                     break;
                 }

@@ -2,15 +2,14 @@
 
 use super::args::{BatchBackend, OneBatchArgs};
 use crate::Failure;
-use crate::args::LoraDistribution;
+use crate::args::{Address, AddressArgs, LoraDistribution};
+use crate::data::image_options;
 use serde::Serialize;
-use servebench_datasets::DatasetName;
-use servebench_http::BaseUrl;
+use servebench_datasets::{DatasetName, ImageOptions};
 use std::path::PathBuf;
 
 /// Upstream's own address.
 const HOST: &str = "127.0.0.1";
-const PORT: u16 = 30_000;
 
 /// One case of the sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -66,6 +65,8 @@ pub struct OneBatchPlan {
     pub(super) gsp_system_prompt_len: u32,
     pub(super) gsp_question_len: u32,
     pub(super) gsp_output_len: u32,
+    /// The pictures of `image`.
+    pub(super) image: ImageOptions,
     pub(super) cache_hit_rate: f64,
     pub(super) seed: u32,
     pub(super) temperature: f64,
@@ -115,7 +116,7 @@ impl OneBatchPlan {
         let input_len = or(sweep.input_len, 1024);
 
         let fixed = prompts.fixed_prompt_file.filter(|path| !path.as_os_str().is_empty());
-        let simulate = server.connection.simulate;
+        let simulate = server.address.connection.simulate;
         let name = prompts.dataset_name;
         let default = if simulate { DatasetName::RandomIds } else { DatasetName::Random };
         let path = prompts.dataset_path.filter(|path| !path.as_os_str().is_empty());
@@ -123,6 +124,14 @@ impl OneBatchPlan {
             Some(path) => Source::File(path),
             None => Source::Dataset { name: name.unwrap_or(default), path },
         };
+        if let Some(name) = name.filter(|name| name.has_pictures())
+            && backend == BatchBackend::Vllm
+        {
+            let name = name.name();
+            return Err(wrong(format!(
+                "--dataset-name {name} needs --backend sglang: vLLM's completions take no pictures"
+            )));
+        }
         let replayed = name.filter(|name| is_replay(*name));
         if let Some(name) = replayed {
             let name = name.name();
@@ -191,10 +200,10 @@ impl OneBatchPlan {
         let profile = profile.profile.then_some(ProfilePass {
             activities: profile.profile_activities.iter().map(|name| name.to_uppercase()).collect(),
             start_step: profile.profile_start_step,
-            steps: profile.profile_steps,
-            by_stage: profile.profile_by_stage,
-            prefix: profile.profile_prefix,
-            output_dir: profile.profile_output_dir,
+            steps: profile.steps.profile_steps,
+            by_stage: profile.steps.profile_by_stage,
+            prefix: profile.steps.profile_prefix,
+            output_dir: profile.steps.profile_output_dir,
         });
         Ok(Self {
             base_url,
@@ -219,6 +228,7 @@ impl OneBatchPlan {
             gsp_system_prompt_len: prompts.gsp_system_prompt_len,
             gsp_question_len: prompts.gsp_question_len,
             gsp_output_len: prompts.gsp_output_len,
+            image: image_options(&prompts.image, false),
             cache_hit_rate: prompts.cache_hit_rate,
             seed: prompts.seed,
             temperature: request.temperature,
@@ -321,35 +331,17 @@ fn address(
     args: &super::args::BatchServerArgs,
     warnings: &mut Vec<String>,
 ) -> Result<(String, &'static str), Failure> {
-    let base = args.base_url.as_deref().filter(|url| !url.is_empty());
-    let other = args.host.as_deref().is_some_and(|host| host != HOST)
-        || args.port.is_some_and(|port| port != PORT);
-    if args.connection.simulate {
-        let given = [
-            ("--base-url", base.is_some()),
-            ("--host", args.host.is_some()),
-            ("--port", args.port.is_some()),
-            ("--launch", args.launch.is_some()),
-        ];
-        if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
-            return Err(wrong(format!("--simulate starts its own server: drop {flag}"))
-                .hint("leave --simulate out to measure a real server"));
-        }
+    if args.address.connection.simulate && args.launch.is_some() {
+        return Err(AddressArgs::is_simulated("--launch"));
     }
     if args.launch.as_deref().is_some_and(|command| command.trim().is_empty()) {
         return Err(wrong("--launch needs a command"));
     }
-    if let Some(url) = base {
-        if other {
-            warnings.push("--host and --port do nothing: --base-url is given".into());
-        }
-        let url: BaseUrl = url.parse().map_err(|error| wrong(format!("--base-url: {error}")))?;
-        return Ok((url.to_string(), "--base-url"));
+    let Address { url, flag, ignores_host } = args.address.address(HOST)?;
+    if ignores_host {
+        warnings.push("--host and --port do nothing: --base-url is given".into());
     }
-    let host = args.host.as_deref().unwrap_or(HOST);
-    let base = BaseUrl::from_host_port(host, args.port.unwrap_or(PORT));
-    let base = base.map_err(|error| wrong(format!("--host: {error}")))?;
-    Ok((base.to_string(), "--host and --port"))
+    Ok((url, flag))
 }
 
 /// The numbers of a comma list.

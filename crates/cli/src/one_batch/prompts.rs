@@ -5,7 +5,7 @@ use crate::exit::OrCode;
 use crate::{Code, Failure};
 use serde_json::json;
 use servebench_core::random::Draws;
-use servebench_core::{Prompt, Sample};
+use servebench_core::{Picture, Prompt, Sample};
 use servebench_datasets::{DatasetName, DatasetOptions, SharedPrefixOptions, load};
 use servebench_tokens::{Hub, Tokenizer};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Prompts {
     pub(super) ids: Vec<Vec<u32>>,
+    /// The pictures of each; none for no prompt at all.
+    pub(super) pictures: Vec<Vec<Picture>>,
     /// Tokens of each, as reported: the mean, rounded down, where they differ.
     pub(super) input_len: u32,
     /// Output tokens to ask for.
@@ -41,12 +43,26 @@ impl Maker<'_> {
         draws: &mut Draws,
     ) -> Result<Prompts, Failure> {
         let rows = case.batch_size as usize;
+        let (mut pictures, mut seen) = (Vec::new(), 0);
         let (mut ids, output_len) = match &self.plan.source {
             Source::File(path) => (vec![self.file(path)?; rows], case.output_len),
             Source::Dataset { name, path } => {
                 let options = self.options(*name, path.as_ref(), case);
                 let loaded = load(&options, self.tokenizer, self.hub, draws).or_code(Code::Data)?;
-                let ids = self.ids(&loaded.samples, rows, *name)?;
+                let mut ids = self.ids(&loaded.samples, rows, *name)?;
+                if *name == DatasetName::LongBench {
+                    for ids in &mut ids {
+                        ids.truncate(case.input_len as usize);
+                    }
+                }
+                for (sample, ids) in loaded.samples.iter().zip(&ids) {
+                    let Some(of_prompt) = &sample.pictures else { continue };
+                    pictures.push(of_prompt.list.clone());
+                    if of_prompt.tokens.is_some() {
+                        // To the model they are more than their places in the ids.
+                        seen += u64::from(sample.prompt_len).saturating_sub(ids.len() as u64);
+                    }
+                }
                 let shared = *name == DatasetName::SharedPrefix;
                 (ids, if shared { self.plan.gsp_output_len } else { case.output_len })
             }
@@ -56,7 +72,7 @@ impl Maker<'_> {
                 *row = row.iter().copied().cycle().take(length as usize).collect();
             }
         }
-        let total: u64 = ids.iter().map(|row| row.len() as u64).sum();
+        let total: u64 = ids.iter().map(|row| row.len() as u64).sum::<u64>() + seen;
         let asked = list.is_empty()
             && matches!(&self.plan.source, Source::Dataset { name, .. } if name.is_random());
         let mean = u32::try_from(total / rows as u64).unwrap_or(u32::MAX);
@@ -66,7 +82,14 @@ impl Maker<'_> {
         } else {
             u64::from(case.batch_size) * u64::from(input_len)
         };
-        Ok(Prompts { ids, input_len, output_len, input_tokens: total, upstream_input_tokens })
+        Ok(Prompts {
+            ids,
+            pictures,
+            input_len,
+            output_len,
+            input_tokens: total,
+            upstream_input_tokens,
+        })
     }
 
     fn options(&self, name: DatasetName, path: Option<&PathBuf>, case: Case) -> DatasetOptions {
@@ -92,7 +115,9 @@ impl Maker<'_> {
             random_range_ratio: 1.0,
             tokenize_prompt: name.is_random(),
             apply_chat_template: plan.chat_template,
+            shortest_prompt: (name == DatasetName::LongBench).then_some(case.input_len),
             shared_prefix: shared.then_some(shape),
+            image: name.has_pictures().then(|| plan.image.clone()),
             ..DatasetOptions::default()
         }
     }

@@ -72,7 +72,7 @@ fn rounded_or_null(value: Option<f64>, digits: usize) -> Value {
 
 /// Upstream writes -1 for what the server does not tell.
 fn told(value: Option<f64>) -> Value {
-    value.map_or(json!(-1), |value| rounded(value, 2))
+    value.map_or(json!(-1.0), |value| rounded(value, 2))
 }
 
 impl CaseResult {
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(value["output_throughput"], 6.12);
         assert_eq!(
             (&value["acc_length"], &value["overall_throughput"]),
-            (&json!(-1), &Value::Null)
+            (&json!(-1.0), &Value::Null)
         );
         assert_eq!(value["steady_state_window_s"], 0.5);
     }

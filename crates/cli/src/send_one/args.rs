@@ -1,6 +1,6 @@
 //! Groups of flags of `send-one`.
 
-use crate::profiler::ConnectionArgs;
+use crate::args::{AddressArgs, StepsArgs};
 use clap::Args;
 
 /// Every flag of `sglang.test.send_one` 0.5.23: what may be abbreviated.
@@ -30,27 +30,6 @@ pub const SEND_ONE_FLAGS: &[&str] = &[
     "--stream",
     "--temperature",
 ];
-
-/// Which server is asked.
-#[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "Server")]
-pub struct AddressArgs {
-    /// Host of the server [default: localhost]
-    #[arg(long)]
-    pub host: Option<String>,
-
-    /// Port of the server [default: 30000]
-    #[arg(long)]
-    pub port: Option<u16>,
-
-    /// Address of the server, as in http://127.0.0.1:30000; replaces --host and --port
-    #[arg(long, value_name = "URL")]
-    pub base_url: Option<String>,
-
-    /// How it is reached.
-    #[command(flatten)]
-    pub connection: ConnectionArgs,
-}
 
 /// What is asked.
 #[derive(Args, Clone, Debug, Default)]
@@ -132,22 +111,9 @@ pub struct AroundArgs {
     #[arg(long)]
     pub profile: bool,
 
-    /// Forward steps to profile
-    #[arg(long, value_name = "N", default_value_t = 5,
-        value_parser = clap::value_parser!(u64).range(1..))]
-    pub profile_steps: u64,
-
-    /// Capture prefill and decode apart, N steps each
-    #[arg(long)]
-    pub profile_by_stage: bool,
-
-    /// Put before the names of trace files
-    #[arg(long, value_name = "TEXT")]
-    pub profile_prefix: Option<String>,
-
-    /// Base folder of the traces, on the server's machine [default: $SGLANG_TORCH_PROFILER_DIR or /tmp]
-    #[arg(long, value_name = "DIR")]
-    pub profile_output_dir: Option<String>,
+    /// How many steps, and where to.
+    #[command(flatten)]
+    pub steps: StepsArgs,
 }
 
 /// All that `send-one` takes.

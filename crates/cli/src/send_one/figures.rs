@@ -55,7 +55,7 @@ impl Figures {
         let itl = Distribution::of(&mut gaps).map(|itl| (itl.mean, itl.p99));
         let decode = (decoding > 0.0).then(|| f64::from(after_first) / decoding);
         Some(Self {
-            latency: reply.server_latency.unwrap_or(client_latency),
+            latency: reply.server_latency.map_or(client_latency, f64::from),
             tokens,
             accept_length: reply.rare().accept_length.filter(|length| *length > 0.0).unwrap_or(1.0),
             ttft: streamed.then(|| begin.secs_since(record.dispatched)),

@@ -5,15 +5,15 @@ mod body;
 mod figures;
 mod shown;
 
-pub use args::{AddressArgs, AroundArgs, PromptArgs, SEND_ONE_FLAGS, SendOneArgs};
+pub use args::{AroundArgs, PromptArgs, SEND_ONE_FLAGS, SendOneArgs};
 pub use figures::Figures;
 
+use crate::args::Address;
 use crate::exit::OrCode;
 use crate::profiler::{Around, LiveServer, ServerKind};
 use crate::signals::Interrupts;
 use crate::{Code, Environment, Failure, Io};
 use servebench_backends::{BackendKind, GenerateOptions};
-use servebench_control::ProfileRequest;
 use servebench_core::{FailureKind, Record, Request};
 use servebench_http::{HttpBackend, Limits};
 use servebench_run::{Job, Stop, TokioClock, run_here};
@@ -29,7 +29,7 @@ use tokio::runtime::Runtime;
 /// that fails is said and gives the code [`Code::Requests`].
 pub fn send_one(args: &SendOneArgs, environment: &Environment, io: &Io) -> Result<Code, Failure> {
     body::check(&args.prompt)?;
-    let (url, flag) = address(&args.address)?;
+    let Address { url, flag, .. } = args.address.address("localhost")?;
     let stop = Stop::default();
     let interrupts = Interrupts::listen(&stop, io).or_code(Code::Bug)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -41,7 +41,7 @@ pub fn send_one(args: &SendOneArgs, environment: &Environment, io: &Io) -> Resul
 
     interrupts.begin_measuring();
     if args.around.profile {
-        let request = request(&args.around);
+        let request = args.around.steps.request();
         let mut around = Around::start(&runtime, server, request, environment, io)?;
         let record = sending.send(around.server())?;
         sending.report(&record, &interrupts)?;
@@ -52,40 +52,6 @@ pub fn send_one(args: &SendOneArgs, environment: &Environment, io: &Io) -> Resul
         sending.report(&record, &interrupts)?;
         Ok(interrupts.code().unwrap_or(Code::Done))
     }
-}
-
-/// What is asked of the profiler.
-fn request(args: &AroundArgs) -> ProfileRequest {
-    ProfileRequest {
-        num_steps: Some(args.profile_steps),
-        profile_by_stage: args.profile_by_stage,
-        profile_prefix: args.profile_prefix.clone(),
-        output_dir: args.profile_output_dir.clone(),
-        ..ProfileRequest::default()
-    }
-}
-
-/// Where the server is, and the flag that says so.
-fn address(args: &AddressArgs) -> Result<(String, &'static str), Failure> {
-    let base = args.base_url.as_deref().filter(|url| !url.is_empty());
-    if args.connection.simulate {
-        let given = [
-            ("--base-url", base.is_some()),
-            ("--host", args.host.is_some()),
-            ("--port", args.port.is_some()),
-        ];
-        if let Some((flag, _)) = given.iter().find(|(_, given)| *given) {
-            return Err(Failure::usage(format!("--simulate starts its own server: drop {flag}"))
-                .hint("leave --simulate out to ask the server at that address"));
-        }
-    }
-    if let Some(url) = base {
-        return Ok((url.to_owned(), "--base-url"));
-    }
-    let host = args.host.as_deref().unwrap_or("localhost");
-    let base = servebench_http::BaseUrl::from_host_port(host, args.port.unwrap_or(30_000));
-    let base = base.map_err(|error| Failure::usage(format!("--host: {error}")))?;
-    Ok((base.to_string(), "--host and --port"))
 }
 
 /// The one request on its way.

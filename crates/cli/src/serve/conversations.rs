@@ -95,6 +95,8 @@ fn summary(held: &[Held<'_>]) -> Value {
         let measured = || succeeded().map(|record| Measured::from(*record));
         let mut ttfts: Vec<f64> = measured().filter_map(|turn| turn.ttft()).collect();
         let mut latencies: Vec<f64> = measured().filter_map(|turn| turn.latency()).collect();
+        let waits = records.iter().map(|record| Measured::from(*record).queue_wait());
+        let mut waits: Vec<f64> = waits.collect();
         let mut inputs: Vec<f64> = succeeded().map(|record| f64::from(record.prompt_len)).collect();
         json!({
             "turn": at + 1,
@@ -103,6 +105,7 @@ fn summary(held: &[Held<'_>]) -> Value {
             "input_tokens": spread(&mut inputs, 1.0),
             "ttft_ms": spread(&mut ttfts, 1e3),
             "e2e_ms": spread(&mut latencies, 1e3),
+            "queue_ms": spread(&mut waits, 1e3),
         })
     };
     json!({

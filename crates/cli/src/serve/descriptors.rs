@@ -9,17 +9,17 @@ const USEFUL: u64 = 65_535;
 
 /// What a run needs, and what it has.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Descriptors {
-    pub(super) needed: u64,
+pub(crate) struct Descriptors {
+    pub(crate) needed: u64,
     /// The soft limit, once raised. `None` where the system has none.
-    pub(super) limit: Option<u64>,
+    pub(crate) limit: Option<u64>,
 }
 
 impl Descriptors {
     /// Raises the soft limit as far as the hard one allows, and says so where that is not enough for
     /// `in_flight` requests at once. With a server in this process (`both_ends`) a connection takes
     /// two.
-    pub(super) fn secure(in_flight: u64, both_ends: bool, io: &Io) -> Self {
+    pub(crate) fn secure(in_flight: u64, both_ends: bool, io: &Io) -> Self {
         let needed = in_flight * if both_ends { 2 } else { 1 } + SPARE;
         let limit = match rlimit::increase_nofile_limit(needed.max(USEFUL)) {
             Ok(limit) => limit,

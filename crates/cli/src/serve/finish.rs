@@ -3,6 +3,7 @@
 use super::conversations;
 use super::health::Checkup;
 use super::measure::Measured as MeasuredRun;
+use super::shape;
 use super::targets;
 use crate::exit::OrCode;
 use crate::names::Names;
@@ -12,7 +13,7 @@ use crate::{Code, Failure, Io, Plan};
 use serde_json::{Map, Value, json};
 use servebench_backends::{Family, ItlRule as BackendItl};
 use servebench_control::accept_length;
-use servebench_core::{FailureKind, Record};
+use servebench_core::{FailureKind, Record, Sample};
 use servebench_datasets::count_true_lengths;
 use servebench_http::Stamps;
 use servebench_metrics::verdict::Verdict;
@@ -23,17 +24,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// A run that is over, and what it was.
-pub(super) struct Outcome<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) model: &'a Names,
-    pub(super) prepared: &'a Prepared,
-    pub(super) measured: MeasuredRun,
-    pub(super) workers: usize,
+pub(crate) struct Outcome<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) model: &'a Names,
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) measured: MeasuredRun,
+    pub(crate) workers: usize,
 }
 
 impl Outcome<'_> {
     /// Prints the table, writes the result line, and says how the command ends.
-    pub(super) fn report(
+    pub(crate) fn report(
         mut self,
         tokenizer: &Tokenizer,
         output: &Path,
@@ -72,8 +73,16 @@ impl Outcome<'_> {
         };
         let client = checkup.health();
         let verdict = client.verdict;
+        let steady_state = shape::steady_state(self.plan, &measured, itl_rule, io);
+        let info = RunInfo {
+            client: Some(client),
+            routed_experts: self.plan.sampling.return_routed_experts,
+            wants_steady_state: self.plan.report.steady_state_concurrency_ratio.is_some(),
+            steady_state,
+            ..info
+        };
         let report = Report {
-            info: RunInfo { client: Some(client), ..info },
+            info,
             aggregates,
             itl_rule,
             details: self.plan.report.output_details.then_some(&measured),
@@ -91,8 +100,14 @@ impl Outcome<'_> {
         }
         printed.or_code(Code::Output)?;
         io.say(format_args!("result appended to {}", output.display()));
+        if let Some(state) = &report.info.steady_state {
+            shape::report_steady(self.plan, state, io)?;
+        }
+        if self.plan.report.plot_throughput {
+            shape::print_plot(&measured, !report.info.embeddings, io)?;
+        }
         if let Some(profiler) = profiler {
-            profiler.wait().map_err(|failure| {
+            profiler.wait(io).map_err(|failure| {
                 failure.hint("the result was written; the server may still be profiling")
             })?;
         }
@@ -131,6 +146,9 @@ impl Outcome<'_> {
         let details = self.plan.report.output_details;
         conversations::report(self.prepared, &run.finished.records, details, &mut extra);
         targets::report(self.plan, &run.finished.records, &mut extra);
+        if let Some(workers) = &run.profile_workers {
+            extra.insert("profile_workers".into(), workers.clone());
+        }
         let server_info = run.server_info.clone();
         RunInfo {
             server_accept_length: server_info.as_ref().and_then(accept_length),
@@ -143,6 +161,7 @@ impl Outcome<'_> {
             partial: run.finished.unsent > 0 || run.finished.records.iter().any(is_cancelled),
             warmup_prompts: Some(self.prepared.warmup_prompts.into()),
             workers: Some(self.workers as u64),
+            vision_input_tokens: vision_tokens(&self.prepared.samples, &run.finished.records),
             extra,
             ..flags(self.plan)
         }
@@ -153,7 +172,7 @@ impl Outcome<'_> {
 const FAILURE_LINES: usize = 10;
 
 /// Says what failed, the same words once, the most frequent first.
-fn say_failures(records: &[Record], io: &Io) {
+pub(crate) fn say_failures(records: &[Record], io: &Io) {
     let mut groups: BTreeMap<(FailureKind, &str), (usize, u64)> = BTreeMap::new();
     for record in records {
         if let Some(failure) = &record.reply.failure {
@@ -175,12 +194,12 @@ fn say_failures(records: &[Record], io: &Io) {
     }
 }
 
-fn is_cancelled(record: &Record) -> bool {
+pub(crate) fn is_cancelled(record: &Record) -> bool {
     record.reply.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
 }
 
 /// What a result repeats of the command line.
-pub(super) fn flags(plan: &Plan) -> RunInfo {
+pub(crate) fn flags(plan: &Plan) -> RunInfo {
     let dataset = &plan.dataset;
     RunInfo {
         tag: plan.report.tag.clone(),
@@ -198,8 +217,19 @@ pub(super) fn flags(plan: &Plan) -> RunInfo {
         random_range_ratio: Some(dataset.random_range_ratio),
         cache_report: plan.report.cache_report,
         embeddings: plan.backend.info().family == Family::Embeddings,
+        has_images: dataset.name.has_pictures(),
         ..RunInfo::default()
     }
+}
+
+/// The tokens that the pictures of the successful requests are; `None` without pictures, or where it is not
+/// known.
+fn vision_tokens(samples: &[Sample], records: &[Record]) -> Option<u64> {
+    // Without pictures no sample has the answer, and the sum would be that of nothing.
+    samples.first()?.pictures.as_ref()?;
+    let sent = records.iter().filter(|record| record.is_success());
+    sent.map(|record| samples.get(record.id as usize)?.pictures.as_ref()?.tokens.map(u64::from))
+        .sum()
 }
 
 fn success_code(plan: &Plan, aggregates: &Aggregates) -> Code {

@@ -12,7 +12,7 @@ use std::thread::available_parallelism;
 use std::time::{Duration, Instant};
 
 /// The process and its network before a run.
-pub(super) struct Before {
+pub(crate) struct Before {
     at: Instant,
     cpu: Duration,
     tcp: Option<TcpCounts>,
@@ -20,7 +20,7 @@ pub(super) struct Before {
 
 /// What the process used during a run.
 #[derive(Debug, Default)]
-pub(super) struct Used {
+pub(crate) struct Used {
     /// Share of the processor time it may use.
     cpu_share: Option<f64>,
     tcp: Option<TcpCounts>,
@@ -28,11 +28,11 @@ pub(super) struct Used {
 
 impl Before {
     #[expect(clippy::disallowed_methods, reason = "a stopwatch for processor time")]
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         Self { at: Instant::now(), cpu: process_cpu(), tcp: network::read() }
     }
 
-    pub(super) fn used(self) -> Used {
+    pub(crate) fn used(self) -> Used {
         let after = Self::now();
         let wall = after.at.duration_since(self.at).as_secs_f64();
         let cpu = after.cpu.saturating_sub(self.cpu).as_secs_f64();
@@ -53,18 +53,18 @@ fn process_cpu() -> Duration {
 }
 
 /// All that is known of the client in one run.
-pub(super) struct Checkup<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) finished: &'a Finished,
-    pub(super) aggregates: &'a Aggregates,
-    pub(super) used: &'a Used,
-    pub(super) descriptors: Descriptors,
-    pub(super) calibration: Option<&'a Calibration>,
+pub(crate) struct Checkup<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) finished: &'a Finished,
+    pub(crate) aggregates: &'a Aggregates,
+    pub(crate) used: &'a Used,
+    pub(crate) descriptors: Descriptors,
+    pub(crate) calibration: Option<&'a Calibration>,
 }
 
 impl Checkup<'_> {
     /// The verdict and everything it rests on.
-    pub(super) fn health(&self) -> ClientHealth {
+    pub(crate) fn health(&self) -> ClientHealth {
         let evidence = self.evidence();
         let Judgement { verdict, reasons } = judge(&evidence);
         ClientHealth {

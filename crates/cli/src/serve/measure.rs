@@ -3,7 +3,7 @@
 use super::calibrate::calibrate;
 use super::descriptors::Descriptors;
 use super::health::{Before, Used};
-use super::profiler::{self, Stopping};
+use super::profiler::{Profiler, Stopping};
 use super::requests::Announced;
 use super::server::Server;
 use super::ticker;
@@ -25,43 +25,56 @@ use tokio::runtime::Runtime;
 const PROFILER_PATIENCE: Duration = Duration::from_secs(30);
 
 /// What the phases work with.
-pub(super) struct Phases<'a> {
-    pub(super) plan: &'a Plan,
-    pub(super) prepared: &'a Prepared,
-    pub(super) server: &'a Server,
-    pub(super) workers: usize,
+pub(crate) struct Phases<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) prepared: &'a Prepared,
+    pub(crate) server: &'a Server,
+    pub(crate) workers: usize,
     /// This program, to be started once more.
-    pub(super) program: Option<&'a Path>,
+    pub(crate) program: Option<&'a Path>,
+    /// What happens around the measured requests, outside of their duration.
+    pub(crate) beside: Option<&'a dyn Beside>,
+}
+
+/// Something that happens around the measured requests.
+pub(crate) trait Beside: Sync {
+    /// Called when all is ready to be measured.
+    fn start(&self, runtime: &Runtime);
+
+    /// Called when the last response has come.
+    fn stop(&self, runtime: &Runtime);
 }
 
 /// What was measured, and what was learned around it.
-pub(super) struct Measured {
-    pub(super) finished: Finished,
+pub(crate) struct Measured {
+    pub(crate) finished: Finished,
     /// Wall-clock time of the start, seconds since 1970.
-    pub(super) started_at_unix: f64,
+    pub(crate) started_at_unix: f64,
     /// Seconds that went by between the last response and the server's own report: the Python
     /// tool's duration holds them.
-    pub(super) after_seconds: f64,
+    pub(crate) after_seconds: f64,
     /// The server's own report.
-    pub(super) server_info: Option<Value>,
+    pub(crate) server_info: Option<Value>,
     /// Whether the prefix cache was emptied before.
-    pub(super) cache_flushed: bool,
+    pub(crate) cache_flushed: bool,
     /// How long the one lookup of the server's name took.
-    pub(super) lookup: Duration,
+    pub(crate) lookup: Duration,
     /// Where receive times come from.
-    pub(super) stamps: Stamps,
+    pub(crate) stamps: Stamps,
     /// The profiler, on its way to a stop.
-    pub(super) profiler: Option<Stopping>,
+    pub(crate) profiler: Option<Stopping>,
+    /// Of a split server, which workers were profiled.
+    pub(crate) profile_workers: Option<Value>,
     /// What this process used meanwhile.
-    pub(super) used: Used,
-    pub(super) descriptors: Descriptors,
-    pub(super) calibration: Option<Calibration>,
+    pub(crate) used: Used,
+    pub(crate) descriptors: Descriptors,
+    pub(crate) calibration: Option<Calibration>,
 }
 
 /// Warm-up → calibration → flush → profile start → measure → profile stop (under way) → server info.
 ///
 /// Only *measure* is in the duration. Once it is over nothing that fails loses the result.
-pub(super) fn measure(
+pub(crate) fn measure(
     phases: &Phases<'_>,
     runtime: &Runtime,
     stop: &Stop,
@@ -85,24 +98,23 @@ pub(super) fn measure(
         io.say("cache flushed");
     }
     interrupts.begin_measuring();
-    if let Some(profile) = &plan.profile {
-        let request = profiler::request(profile, unix_seconds());
-        runtime.block_on(server.control.start_profile(&request)).map_err(|error| {
-            Failure::new(Code::Server, error).hint("leave --profile out to measure without it")
-        })?;
-        io.say(format_args!(
-            "profiler started; traces go to {} on the server",
-            request.output_dir.as_deref().unwrap_or("its default folder")
-        ));
+    let profile = plan.profile.as_ref();
+    let profiler = profile.map(|it| Profiler::start(it, server, unix_seconds(), runtime, io));
+    let profiler = profiler.transpose()?;
+    let profile_workers = profiler.as_ref().and_then(Profiler::report);
+    if let Some(beside) = phases.beside {
+        beside.start(runtime);
     }
     let started_at_unix = unix_seconds();
     let before = Before::now();
     let finished = phases.run(&job, stop, io);
     let used = before.used();
     let over = now();
-    // A profiler with a number of steps stops by itself.
-    let open_ended = plan.profile.as_ref().is_some_and(|profile| profile.num_steps.is_none());
-    let mut profiler = open_ended.then(|| Stopping::start(&server.control));
+    if let Some(beside) = phases.beside {
+        beside.stop(runtime);
+    }
+    let interrupted = interrupts.code().is_some();
+    let mut profiler = profiler.and_then(|profiler| profiler.stop(interrupted));
     if let Some(profiler) = &mut profiler
         && !profiler.wait_for(PROFILER_PATIENCE)
     {
@@ -120,6 +132,7 @@ pub(super) fn measure(
         lookup: server.connect.lookup(),
         stamps: server.stamps(),
         profiler,
+        profile_workers,
         used,
         descriptors,
         calibration,
@@ -206,7 +219,7 @@ impl Phases<'_> {
     }
 
     /// A backend that differs from the measured one in nothing but its server.
-    pub(super) fn backend_at(
+    pub(crate) fn backend_at(
         &self,
         target: &Target,
         connect: &TcpConnect,

@@ -9,6 +9,7 @@ mod measure;
 mod profiler;
 mod requests;
 mod server;
+mod shape;
 mod targets;
 
 use crate::exit::OrCode;
@@ -17,10 +18,13 @@ use crate::prepare::prepare;
 use crate::progress::Ticker;
 use crate::signals::Interrupts;
 use crate::{Code, Environment, Failure, Io, Plan, names};
+pub(crate) use finish::{is_cancelled, say_failures};
+pub(crate) use health::Checkup;
+pub(crate) use measure::{Beside, Measured as MeasuredRun, Phases, measure};
 use servebench_report::{auto_file_name, check_writable};
 use servebench_run::Stop;
 use servebench_tokens::{Hub, HubConfig};
-use server::Server;
+pub(crate) use server::Server;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -34,11 +38,17 @@ pub fn serve(plan: &Plan, environment: &Environment, io: &Io) -> Result<Code, Fa
     for warning in &plan.warnings {
         io.say(format_args!("warning: {warning}"));
     }
+    for note in &plan.notes {
+        io.say(format_args!("note: {note}"));
+    }
     let stop = Stop::default();
     let interrupts = Interrupts::listen(&stop, io).or_code(Code::Bug)?;
     let output = output_file(plan);
     // A result that cannot be written is noticed before it is measured.
     check_writable(&output).or_code(Code::Output)?;
+    if let Some(file) = &plan.report.steady_state_output_file {
+        check_writable(file).or_code(Code::Output)?;
+    }
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.or_code(Code::Bug)?;
@@ -62,6 +72,7 @@ pub fn serve(plan: &Plan, environment: &Environment, io: &Io) -> Result<Code, Fa
             server: &server,
             workers,
             program: environment.program.as_deref(),
+            beside: None,
         },
         &runtime,
         &stop,
@@ -79,14 +90,14 @@ fn output_file(plan: &Plan) -> PathBuf {
     })
 }
 
-fn hub(environment: &Environment, io: &Io) -> Hub {
+pub(crate) fn hub(environment: &Environment, io: &Io) -> Hub {
     let config = HubConfig::from_vars(|name| environment.get(name).map(str::to_owned));
     let fetching = Fetching::new(io);
     Hub::new(config).with_progress(move |downloaded| fetching.show(downloaded))
 }
 
 /// One thread serves some hundreds of streams; more threads than cores serve nobody.
-fn workers_for(rate: f64, in_flight: Option<usize>) -> usize {
+pub(crate) fn workers_for(rate: f64, in_flight: Option<usize>) -> usize {
     let load = in_flight.unwrap_or(if rate.is_finite() { rate as usize } else { usize::MAX });
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     load.div_ceil(512).clamp(1, cores)

@@ -8,21 +8,23 @@ use servebench_http::{BaseUrl, Caller, Stamps, Target, TcpConnect, TlsOptions};
 use servebench_sim::{CostModel, Sim, SimConfig, SimHandle, Timing};
 
 /// A server and the ways to it.
-pub(super) struct Server {
-    pub(super) target: Target,
-    pub(super) connect: TcpConnect,
-    pub(super) control: Control<TcpConnect>,
+pub(crate) struct Server {
+    pub(crate) target: Target,
+    pub(crate) connect: TcpConnect,
+    pub(crate) control: Control<TcpConnect>,
     /// Further servers to which requests are dealt.
-    pub(super) others: Vec<Reached>,
+    pub(crate) others: Vec<Reached>,
+    /// The workers whose profilers are used in place of the server's, as the plan has them.
+    pub(crate) workers: Vec<Result<Control<TcpConnect>, Failure>>,
     /// Keeps the simulated server alive.
     _simulated: Option<SimHandle>,
 }
 
 /// The ways to one server.
-pub(super) struct Reached {
-    pub(super) target: Target,
-    pub(super) connect: TcpConnect,
-    pub(super) control: Control<TcpConnect>,
+pub(crate) struct Reached {
+    pub(crate) target: Target,
+    pub(crate) connect: TcpConnect,
+    pub(crate) control: Control<TcpConnect>,
 }
 
 impl Reached {
@@ -60,7 +62,7 @@ impl Reached {
 
 impl Server {
     /// Starts the simulated server if it is to be measured, and looks up the server's name.
-    pub(super) async fn connect(plan: &Plan, environment: &Environment) -> Result<Self, Failure> {
+    pub(crate) async fn connect(plan: &Plan, environment: &Environment) -> Result<Self, Failure> {
         let simulated = plan.simulate.then(|| simulate(plan, environment)).transpose()?;
         let base = match (&simulated, &plan.base_url) {
             (Some(sim), _) => {
@@ -75,11 +77,16 @@ impl Server {
         for base in &plan.further_base_urls {
             others.push(Reached::new(base.clone(), plan, environment).await?);
         }
-        Ok(Self { target, connect, control, others, _simulated: simulated })
+        let mut workers = Vec::new();
+        for worker in plan.profile.iter().flat_map(|profile| &profile.workers) {
+            let reached = Reached::new(worker.url.clone(), plan, environment).await;
+            workers.push(reached.map(|worker| worker.control));
+        }
+        Ok(Self { target, connect, control, others, workers, _simulated: simulated })
     }
 
     /// Waits until the server answers, as long as the plan says.
-    pub(super) async fn wait_ready(&self, plan: &Plan, io: &Io) -> Result<(), Failure> {
+    pub(crate) async fn wait_ready(&self, plan: &Plan, io: &Io) -> Result<(), Failure> {
         let Some(limit) = plan.ready_timeout else { return Ok(()) };
         for control in self.controls() {
             if !plan.simulate {
@@ -100,24 +107,24 @@ impl Server {
     }
 
     /// The control calls of every server.
-    pub(super) fn controls(&self) -> impl Iterator<Item = &Control<TcpConnect>> {
+    pub(crate) fn controls(&self) -> impl Iterator<Item = &Control<TcpConnect>> {
         std::iter::once(&self.control).chain(self.others.iter().map(|other| &other.control))
     }
 
     /// The ways to every server, for requests.
-    pub(super) fn ways(&self) -> impl Iterator<Item = (&Target, &TcpConnect)> {
+    pub(crate) fn ways(&self) -> impl Iterator<Item = (&Target, &TcpConnect)> {
         let others = self.others.iter().map(|other| (&other.target, &other.connect));
         std::iter::once((&self.target, &self.connect)).chain(others)
     }
 
     /// Where receive times come from: those of the reads as soon as one server has no others.
-    pub(super) fn stamps(&self) -> Stamps {
+    pub(crate) fn stamps(&self) -> Stamps {
         let all = self.ways().all(|(_, connect)| connect.stamps() == Stamps::Kernel);
         if all { Stamps::Kernel } else { Stamps::User }
     }
 
     /// The servers' addresses, for messages.
-    pub(super) fn names(&self) -> String {
+    pub(crate) fn names(&self) -> String {
         let names: Vec<String> = self.ways().map(|(target, _)| target.base().to_string()).collect();
         names.join(", ")
     }

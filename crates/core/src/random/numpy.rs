@@ -42,6 +42,17 @@ impl NumpyLegacy {
         (0..n).map(|_| low + self.masked(span, mask)).collect()
     }
 
+    /// The integers below `n`, shuffled (`permutation(n)`).
+    pub fn permutation(&mut self, n: u32) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..n).collect();
+        for last in (1..n).rev() {
+            let mask = u32::MAX.checked_shr(last.leading_zeros()).unwrap_or(0);
+            let other = self.masked(last, mask);
+            order.swap(last as usize, other as usize);
+        }
+        order
+    }
+
     /// One exponentially distributed value with mean `scale`: `−ln(1 − u) · scale`.
     pub fn exponential(&mut self, scale: f64) -> f64 {
         -(1.0 - self.random_f64()).ln() * scale
@@ -109,6 +120,12 @@ mod tests {
         let mut numpy = NumpyLegacy::new(42);
         assert_eq!(numpy.randint(1024..=1024, 3), [1024; 3]);
         assert_eq!(numpy.randint(1..=1024, 3), [103, 436, 861]);
+    }
+
+    #[test]
+    fn permutations_match_numpy() {
+        assert_eq!(NumpyLegacy::new(42).permutation(10), [8, 1, 5, 0, 7, 2, 9, 4, 3, 6]);
+        assert!(NumpyLegacy::new(42).permutation(0).is_empty());
     }
 
     #[test]

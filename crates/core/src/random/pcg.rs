@@ -1,6 +1,7 @@
 //! NumPy's newer generator (`numpy.random.default_rng`): PCG64 behind a `SeedSequence`.
 
 use std::num::Wrapping;
+use std::ops::RangeInclusive;
 
 /// The multiplier of the 128-bit congruential generator, from the PCG paper (O'Neill 2014).
 const MULTIPLIER: Wrapping<u128> = Wrapping(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645);
@@ -10,6 +11,8 @@ const MULTIPLIER: Wrapping<u128> = Wrapping(0x2360_ed05_1fc6_5da4_4385_df64_9fcc
 pub struct NumpyGenerator {
     state: Wrapping<u128>,
     increment: Wrapping<u128>,
+    /// The high half of the last word of which 32 bits were asked for.
+    half: Option<u32>,
 }
 
 impl NumpyGenerator {
@@ -21,7 +24,7 @@ impl NumpyGenerator {
             Wrapping(pair(at) << 64 | pair(at + 2))
         });
         let increment = stream << 1 | Wrapping(1);
-        let mut generator = Self { state: increment + state, increment };
+        let mut generator = Self { state: increment + state, increment, half: None };
         generator.step();
         generator
     }
@@ -32,6 +35,47 @@ impl NumpyGenerator {
         let state = self.state.0;
         let folded = (state >> 64) as u64 ^ state as u64;
         folded.rotate_right((state >> 122) as u32)
+    }
+
+    /// The next 32-bit word: the low half of a 64-bit one, then its high half. Draws of 64 bits in
+    /// between leave a kept half alone.
+    pub fn next_u32(&mut self) -> u32 {
+        if let Some(high) = self.half.take() {
+            return high;
+        }
+        let word = self.next_u64();
+        self.half = Some((word >> 32) as u32);
+        word as u32
+    }
+
+    /// `n` integers uniform on `range`, both ends included (`integers(start, end + 1, size=n)`), by
+    /// Lemire's multiplication.
+    ///
+    /// A range of one value draws nothing.
+    ///
+    /// # Panics
+    ///
+    /// When the range is empty.
+    pub fn integers(&mut self, range: RangeInclusive<u32>, n: usize) -> Vec<u32> {
+        assert!(!range.is_empty(), "no integer to draw from an empty range");
+        let (low, span) = (*range.start(), range.end() - range.start());
+        (0..n).map(|_| low + self.up_to(span)).collect()
+    }
+
+    /// A value in `0..=span`.
+    fn up_to(&mut self, span: u32) -> u32 {
+        if span == 0 {
+            return 0;
+        }
+        let Some(width) = span.checked_add(1) else { return self.next_u32() };
+        let mut product = u64::from(self.next_u32()) * u64::from(width);
+        if (product as u32) < width {
+            let threshold = (u32::MAX - span) % width;
+            while (product as u32) < threshold {
+                product = u64::from(self.next_u32()) * u64::from(width);
+            }
+        }
+        (product >> 32) as u32
     }
 
     /// A double in `[0, 1)` with 53 random bits (`random()`).
@@ -125,6 +169,45 @@ mod tests {
     }
 
     #[test]
+    fn integers_match_numpy() {
+        type Draws = ([u32; 6], [u32; 8], f64, [u32; 2], [u32; 4], [u32; 3]);
+        let cases: [(u32, Draws); 2] = [
+            (
+                0,
+                (
+                    [3484, 2608, 2093, 1105, 1260, 167],
+                    [10, 10, 10, 12, 11, 12, 11, 11],
+                    0.729_496_560_983_998_4,
+                    [2_715_582_399, 2_334_851_559],
+                    [1_679_752_336, 2_805_217_270, 832_041_137, 2_012_629_631],
+                    [0, 2, 6],
+                ),
+            ),
+            (
+                42,
+                (
+                    [365, 3170, 2681, 1797, 1773, 3516],
+                    [10, 12, 10, 10, 11, 12, 12, 12],
+                    0.786_064_305_276_953_8,
+                    [2_204_291_347, 550_243_862],
+                    [1_112_394_072, 547_648_909, 2_780_294_966, 1_931_595_359],
+                    [2, 5, 3],
+                ),
+            ),
+        ];
+        for (seed, want) in cases {
+            let mut numpy = NumpyGenerator::new(seed);
+            assert_eq!(numpy.integers(0..=4095, 6), want.0);
+            assert_eq!(numpy.integers(10..=12, 8), want.1);
+            assert_eq!(numpy.random_f64().to_bits(), want.2.to_bits());
+            assert_eq!(numpy.integers(0..=u32::MAX, 2), want.3);
+            assert_eq!(numpy.integers(0..=2_999_999_999, 4), want.4);
+            assert_eq!(numpy.integers(5..=5, 2), [5, 5], "which draws nothing");
+            assert_eq!(numpy.integers(0..=6, 3), want.5);
+        }
+    }
+
+    #[test]
     fn weighted_choices_match_numpy() {
         let weights = [1.0, 2.0, 3.0, 4.0].map(|rank: f64| rank.powf(-1.2));
         let sum: f64 = weights.iter().sum();
@@ -133,6 +216,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn integers_stay_in_their_range(seed: u32, a: u32, b: u32) {
+            let (low, high) = (a.min(b), a.max(b));
+            let values = NumpyGenerator::new(seed).integers(low..=high, 8);
+            prop_assert!(values.iter().all(|v| (low..=high).contains(v)));
+        }
+
         #[test]
         fn chosen_indices_exist(seed: u32, shares in prop::collection::vec(1e-6..1e6_f64, 1..9)) {
             let chosen = NumpyGenerator::new(seed).choices_weighted(&shares, 8);

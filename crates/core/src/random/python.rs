@@ -37,6 +37,18 @@ impl PythonRandom {
         }
     }
 
+    /// `count` bytes (`random.randbytes(count)`).
+    pub fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(count);
+        while bytes.len() < count {
+            let left = (count - bytes.len()).min(4);
+            // Of the last word the top bits are taken.
+            let word = self.words.next_u32() >> (32 - 8 * left);
+            bytes.extend(word.to_le_bytes().into_iter().take(left));
+        }
+        bytes
+    }
+
     /// `k` independent indices below `n` (`choices(range(n), k=k)`): `⌊u·n⌋`.
     pub fn choices_index(&mut self, n: u32, k: usize) -> Vec<u32> {
         (0..k).map(|_| (self.random() * f64::from(n)).floor() as u32).collect()
@@ -124,6 +136,14 @@ mod tests {
         let mut items: Vec<u32> = (0..10).collect();
         PythonRandom::new(42).shuffle(&mut items);
         assert_eq!(items, [7, 3, 2, 8, 5, 6, 9, 4, 0, 1]);
+    }
+
+    #[test]
+    fn bytes_match_python() {
+        // random.seed(7); random.randbytes(5), random.randbytes(1), random.getrandbits(32)
+        let mut python = PythonRandom::new(7);
+        assert_eq!(python.bytes(5), [0x38, 0xb4, 0xe6, 0x52, 0xf2]);
+        assert_eq!((python.bytes(1), python.words.next_u32()), (vec![0x26], 1_695_753_998));
     }
 
     #[test]

@@ -58,7 +58,7 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Parsed>, Malformed> {
 
 fn interpret(response: &httparse::Response<'_, '_>, status: u16) -> Result<Parsed, Malformed> {
     let text = |value: &[u8]| String::from_utf8_lossy(value).trim().to_owned();
-    let mut head = Head { status, location: None, encoding: None };
+    let mut head = Head { status, location: None, encoding: None, metadata: None };
     let (mut length, mut chunked, mut coded) = (None, false, false);
     let mut keep_alive = response.version == Some(1);
     for header in response.headers.iter() {
@@ -81,6 +81,8 @@ fn interpret(response: &httparse::Response<'_, '_>, status: u16) -> Result<Parse
             head.location = Some(text(value));
         } else if name.eq_ignore_ascii_case("content-encoding") {
             head.encoding = Some(text(value));
+        } else if name.eq_ignore_ascii_case("metadata") {
+            head.metadata = Some(text(value));
         }
     }
     if coded && response.version == Some(0) {

@@ -81,6 +81,15 @@ pub(super) fn add_upstream(t: &mut Table) {
 }
 
 pub(super) fn add_own(t: &mut Table) {
+    t.each(
+        "routed_experts",
+        &["string", "null"],
+        "",
+        "The experts that the tokens were routed to, as the server wrote them: SGLang's is base64 of \
+         32-bit integers, token by layer by expert. `null` where a reply told of none.",
+        |row, out| put(out, &row.request.record.reply.rare().routed_experts),
+    );
+    t.only(Presence::ExpertDetails);
     t.each("success", &["boolean"], "", "Whether the request succeeded.", |row, out| {
         put(out, &row.request.record.is_success());
     });

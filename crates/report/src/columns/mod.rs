@@ -1,6 +1,7 @@
 //! The keys of the result line: one table that drives writing, schema and documentation.
 
 mod details;
+mod extra;
 mod health;
 mod own;
 mod reception;
@@ -22,6 +23,7 @@ pub(crate) static COLUMNS: LazyLock<Vec<Column>> = LazyLock::new(|| {
     upstream::add(&mut table);
     table.upstream = false;
     own::add(&mut table);
+    extra::add(&mut table);
     table.upstream = true;
     details::add_upstream(&mut table);
     table.upstream = false;
@@ -43,10 +45,25 @@ pub enum Presence {
     Details,
     /// When details were asked for and cached tokens are reported.
     CacheDetails,
+    /// When details and the experts that tokens were routed to were asked for.
+    ExpertDetails,
+    /// When a steady state was asked for.
+    SteadyState,
+    /// In every line that a command writes.
+    Command,
+    /// In the line of conversations.
+    Conversations,
+    /// In the line of conversations, when details were asked for.
+    ConversationDetails,
+    /// When requests were dealt to several servers.
+    SeveralServers,
+    /// When the workers of a split server were profiled.
+    SplitProfile,
 }
 
 impl Presence {
-    /// Whether a key of this presence is in the line of `report`.
+    /// Whether a key of this presence is in the line of `report`, by what the report says of itself. Of
+    /// what a command adds to it the line has what there is.
     pub(crate) fn applies(self, report: &Report<'_>) -> bool {
         let details = report.details.is_some();
         match self {
@@ -55,6 +72,13 @@ impl Presence {
             Self::CacheReport => report.info.cache_report,
             Self::Details => details,
             Self::CacheDetails => details && report.info.cache_report,
+            Self::ExpertDetails => details && report.info.routed_experts,
+            Self::SteadyState => report.info.wants_steady_state,
+            Self::Command
+            | Self::Conversations
+            | Self::ConversationDetails
+            | Self::SeveralServers
+            | Self::SplitProfile => false,
         }
     }
 }
@@ -80,7 +104,8 @@ pub struct KeyDoc {
 impl KeyDoc {
     /// Whether the value is an array with one entry per request.
     pub fn is_per_request(&self) -> bool {
-        matches!(self.presence, Presence::Details | Presence::CacheDetails)
+        use Presence::{CacheDetails, Details, ExpertDetails};
+        matches!(self.presence, Details | CacheDetails | ExpertDetails)
     }
 }
 
@@ -96,12 +121,19 @@ pub(crate) enum Source {
     Value(fn(&Report<'_>) -> Value),
     /// One statistic of one family, in seconds; written in milliseconds.
     Statistic(fn(&Report<'_>) -> Option<Distribution>, fn(&Distribution) -> f64),
+    /// What a command adds to the report.
+    Extra,
     /// Each request in turn.
     PerRequest(fn(Row<'_>, &mut Vec<u8>)),
 }
 
 impl Source {
-    /// The types of its values; those of the last two are for the table to say.
+    /// Whether a command adds the value.
+    pub(crate) const fn is_extra(self) -> bool {
+        matches!(self, Self::Extra)
+    }
+
+    /// The types of its values; those of the last ones are for the table to say.
     const fn types(self) -> &'static [&'static str] {
         match self {
             Self::Count(_) => &["integer"],
@@ -109,7 +141,7 @@ impl Source {
             Self::Number(_) | Self::Statistic(..) => &["number", "null"],
             Self::Text(_) => &["string", "null"],
             Self::Flag(_) => &["boolean"],
-            Self::Value(_) | Self::PerRequest(_) => &[],
+            Self::Value(_) | Self::Extra | Self::PerRequest(_) => &[],
         }
     }
 }

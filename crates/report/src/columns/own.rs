@@ -29,6 +29,7 @@ pub(super) fn add(table: &mut Table) {
     table.delay(&TLS, WAIT);
     reception::add(table);
     twins(table);
+    steady(table);
 }
 
 fn about(t: &mut Table) {
@@ -100,6 +101,18 @@ fn outcome(t: &mut Table) {
         "Rate at which requests really left: (requests − 1) / (last dispatch − first dispatch).",
         |r| r.aggregates.achieved_request_rate,
     );
+}
+
+fn steady(t: &mut Table) {
+    t.value(
+        "steady_state",
+        &["object", "null"],
+        "The longest time in which enough requests were under way, and what was measured in it: the keys \
+         of SGLang's `steady_state_serving`, but `window_start` and `window_end` in seconds since the \
+         start of the run. `null` when nothing succeeded.",
+        |r| json!(r.info.steady_state),
+    );
+    t.only(Presence::SteadyState);
 }
 
 fn twins(t: &mut Table) {

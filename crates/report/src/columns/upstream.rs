@@ -69,11 +69,12 @@ fn totals(t: &mut Table) {
         "The part of `total_input_tokens` that stands for text.",
         |r| r.aggregates.total_input_tokens.saturating_sub(r.info.vision_input_tokens.unwrap_or(0)),
     );
-    t.count(
+    t.optional(
         "total_input_vision_tokens",
         "tokens",
-        "The part of `total_input_tokens` that stands for images.",
-        |r| r.info.vision_input_tokens.unwrap_or(0),
+        "The part of `total_input_tokens` that stands for images. `null` where it is not known how the \
+         model counts them; `total_input_tokens` is then that of the text alone.",
+        |r| r.info.vision_input_tokens.or((!r.info.has_images).then_some(0)),
     );
     t.count(
         "total_output_tokens",

@@ -14,8 +14,9 @@ use crate::sync::lock;
 use crate::truth::TruthRecord;
 use crate::wire::{ApiError, Endpoint, Lane, Shape};
 use crate::work::Work;
-use crate::{clock, random};
+use crate::{clock, picture, random};
 use http::Response;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(super) async fn generate(
@@ -127,6 +128,33 @@ pub(super) fn measure(live: &Live, prompt: &Prompt<'_>) -> Measured {
     }
 }
 
+/// The same for a prompt with images, which stand before its text.
+fn measure_with(live: &Live, prompt: &Prompt<'_>, images: &[Cow<'_, str>]) -> Measured {
+    let text = measure(live, prompt);
+    let mut tokens = text.tokens;
+    let block = live.cost().map_or(0, |cost| cost.block_tokens);
+    let (mut blocks, mut seen) = (Vec::new(), 0);
+    for image in images {
+        let cost = picture::tokens(image);
+        tokens = tokens.saturating_add(cost);
+        if let Some(count) = cost.checked_div(block) {
+            let [mut hash] = block_hashes(image.as_bytes(), image.len().max(1))[..] else {
+                continue;
+            };
+            for _ in 0..count {
+                hash = random::mix(hash, seen, 0);
+                blocks.push(hash);
+            }
+            seen = hash;
+        }
+    }
+    // What is in front of a text is a part of what it is found by.
+    blocks.extend(
+        text.blocks.iter().map(|&hash| if seen == 0 { hash } else { random::mix(hash, seen, 1) }),
+    );
+    Measured { tokens, blocks }
+}
+
 /// The sequences of a request: every choice of every prompt.
 fn lanes(
     live: &Live,
@@ -137,7 +165,8 @@ fn lanes(
     let mut lanes = Vec::with_capacity(order.prompts.len() * order.choices);
     let mut prompts = Vec::with_capacity(order.prompts.len());
     for (row, prompt) in order.prompts.iter().enumerate() {
-        let measured = measure(live, prompt);
+        let images = order.images.get(row).map(Vec::as_slice).unwrap_or_default();
+        let measured = measure_with(live, prompt, images);
         let Some(limits) = order.limits_of(row) else { continue };
         let needed = u64::from(measured.tokens) + u64::from(limits.tokens);
         if needed > u64::from(config.context_tokens) {

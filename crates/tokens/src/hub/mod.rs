@@ -1,9 +1,11 @@
 //! Files of the Hugging Face hub, through the cache that the Python libraries use too.
 
 mod config;
+mod files;
 mod web;
 
 pub use config::HubConfig;
+pub use files::files_under;
 
 use crate::TokensError;
 use hf_hub::api::Progress;
@@ -19,6 +21,8 @@ use std::time::Duration;
 
 /// How long the hub's address may take to accept a connection.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// The revision that is meant where none is named.
+const MAIN: &str = "main";
 
 /// The two kinds of repository that hold what a benchmark needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +94,8 @@ impl Hub {
 
     /// The file in the cache, if it is there.
     pub fn cached(&self, kind: RepoKind, repo: &str, file: &str) -> Option<PathBuf> {
-        Cache::new(self.config.cache_dir.clone()).repo(repo_of(kind, repo)).get(file)
+        let repo = repo_of(kind, repo, MAIN);
+        Cache::new(self.config.cache_dir.clone()).repo(repo).get(file)
     }
 
     /// The file from the cache, else downloaded into it.
@@ -99,7 +104,7 @@ impl Hub {
     pub fn fetch(&self, kind: RepoKind, repo: &str, file: &str) -> Result<PathBuf, TokensError> {
         match self.cached(kind, repo, file) {
             Some(path) => Ok(path),
-            None => self.download(kind, repo, file),
+            None => self.download(kind, repo, MAIN, file),
         }
     }
 
@@ -127,27 +132,58 @@ impl Hub {
         }
     }
 
-    fn download(&self, kind: RepoKind, repo: &str, file: &str) -> Result<PathBuf, TokensError> {
-        let (file_name, repo_name) = (file.to_owned(), repo.to_owned());
+    /// The hub's interface for a repository; `file` is what it is wanted for.
+    fn api(&self, repo: Repo, name: &str, file: &str) -> Result<ApiRepo, TokensError> {
         if self.config.offline {
             let cache = self.config.cache_dir.clone();
-            return Err(TokensError::Offline { file: file_name, repo: repo_name, cache });
+            return Err(TokensError::Offline { file: file.into(), repo: name.into(), cache });
         }
-        let unavailable = |source| TokensError::Download {
-            file: file.into(),
-            repo: repo.into(),
-            endpoint: self.config.endpoint.as_str().into(),
-            cache: self.config.cache_dir.as_path().into(),
-            source,
-        };
+        let unavailable = |source| self.unavailable(name, file, source);
         self.check_reachable().map_err(|error| unavailable(error.into()))?;
         let api = ApiBuilder::from_cache(Cache::new(self.config.cache_dir.clone()))
             .with_endpoint(self.config.endpoint.clone())
             .with_token(self.config.token.clone())
             .with_progress(false)
             .build()
-            .map_err(|error| unavailable(error.into()))?
-            .repo(repo_of(kind, repo));
+            .map_err(|error| unavailable(error.into()))?;
+        Ok(api.repo(repo))
+    }
+
+    fn unavailable(
+        &self,
+        repo: &str,
+        file: &str,
+        source: Box<dyn std::error::Error + Send + Sync>,
+    ) -> TokensError {
+        TokensError::Download {
+            file: file.into(),
+            repo: repo.into(),
+            endpoint: self.config.endpoint.as_str().into(),
+            cache: self.config.cache_dir.as_path().into(),
+            source,
+        }
+    }
+
+    /// What an answer of the hub other than the file means.
+    fn refused(&self, repo: &str, file: &str, error: ApiError) -> TokensError {
+        let (file_name, repo_name) = (file.to_owned(), repo.to_owned());
+        match status_of(&error) {
+            Some(404) => TokensError::Missing { file: file_name, repo: repo_name },
+            Some(status @ (401 | 403)) => {
+                TokensError::Denied { file: file_name, repo: repo_name, status }
+            }
+            _ => self.unavailable(repo, file, error.into()),
+        }
+    }
+
+    fn download(
+        &self,
+        kind: RepoKind,
+        repo: &str,
+        revision: &str,
+        file: &str,
+    ) -> Result<PathBuf, TokensError> {
+        let api = self.api(repo_of(kind, repo, revision), repo, file)?;
         let total = Cell::new(0);
         let mut result = self.attempt(&api, file, &total);
         if matches!(&result, Err(Some(error)) if is_bad_resume(error)) {
@@ -157,16 +193,11 @@ impl Hub {
         }
         let path = match result {
             Ok(path) => path,
-            Err(Some(error)) => {
-                return Err(match status_of(&error) {
-                    Some(404) => TokensError::Missing { file: file_name, repo: repo_name },
-                    Some(status @ (401 | 403)) => {
-                        TokensError::Denied { file: file_name, repo: repo_name, status }
-                    }
-                    _ => unavailable(error.into()),
-                });
+            Err(Some(error)) => return Err(self.refused(repo, file, error)),
+            Err(None) => {
+                let source = "the hub's answer made no sense".into();
+                return Err(self.unavailable(repo, file, source));
             }
-            Err(None) => return Err(unavailable("the hub's answer made no sense".into())),
         };
         // A body without a length that ends early looks complete to the downloader.
         let got = std::fs::metadata(&path).map_or(0, |meta| meta.len());
@@ -174,7 +205,8 @@ impl Hub {
             return Ok(path);
         }
         remove_with_target(&path);
-        Err(TokensError::Truncated { file: file_name, repo: repo_name, got, want: total.get() })
+        let (file, repo) = (file.to_owned(), repo.to_owned());
+        Err(TokensError::Truncated { file, repo, got, want: total.get() })
     }
 
     /// One download; `Err(None)` when the downloader gave up on an answer it did not expect.
@@ -216,7 +248,7 @@ impl Hub {
     }
 
     fn repo_dir(&self, kind: RepoKind, repo: &str) -> PathBuf {
-        self.config.cache_dir.join(repo_of(kind, repo).folder_name())
+        self.config.cache_dir.join(repo_of(kind, repo, MAIN).folder_name())
     }
 
     /// Python's mark for a file that does not exist at a commit.
@@ -277,12 +309,12 @@ impl Progress for Watch<'_> {
     fn finish(&mut self) {}
 }
 
-fn repo_of(kind: RepoKind, repo: &str) -> Repo {
+fn repo_of(kind: RepoKind, repo: &str, revision: &str) -> Repo {
     let kind = match kind {
         RepoKind::Model => RepoType::Model,
         RepoKind::Dataset => RepoType::Dataset,
     };
-    Repo::new(repo.to_owned(), kind)
+    Repo::with_revision(repo.to_owned(), kind, revision.to_owned())
 }
 
 fn status_of(error: &ApiError) -> Option<u16> {

@@ -1,6 +1,7 @@
 //! Chat templates, rendered as Python's `apply_chat_template` renders them.
 
 mod json;
+mod strip;
 
 use crate::TokensError;
 use minijinja::syntax::SyntaxConfig;
@@ -53,6 +54,18 @@ impl ChatTemplate {
         messages: &[serde_json::Value],
         add_generation_prompt: bool,
     ) -> Result<String, TokensError> {
+        self.render_with(messages, add_generation_prompt, &serde_json::Map::new())
+    }
+
+    /// The same, with further variables (`enable_thinking`); they win over those of the same name.
+    pub fn render_with(
+        &self,
+        messages: &[serde_json::Value],
+        add_generation_prompt: bool,
+        variables: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<String, TokensError> {
+        let given =
+            variables.iter().map(|(name, value)| (name.as_str(), Value::from(Serde(value))));
         let specials = self.specials.iter().map(|(name, text)| (*name, Value::from(text.as_str())));
         let variables = [
             ("messages", Value::from(Serde(messages))),
@@ -60,7 +73,7 @@ impl ChatTemplate {
             ("documents", Value::from(())),
             ("add_generation_prompt", Value::from(add_generation_prompt)),
         ];
-        let variables = Value::from_pairs(variables.into_iter().chain(specials));
+        let variables = Value::from_pairs(variables.into_iter().chain(specials).chain(given));
         let mut output = Limited::default();
         self.environment
             .get_template(NAME)
@@ -97,7 +110,8 @@ fn prepare(environment: &mut Environment<'static>, source: &str) -> Result<(), E
     }
     environment.set_fuel(Some(FUEL));
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
-    environment.set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
+    environment.set_unknown_method_callback(strip::method);
+    environment.add_filter("trim", strip::trim);
     environment.add_filter("tojson", tojson);
     environment.add_function("raise_exception", raise_exception);
     environment.add_function("strftime_now", strftime_now);

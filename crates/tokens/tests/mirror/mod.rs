@@ -73,8 +73,11 @@ impl Mirror {
     }
 
     pub(crate) fn put(&self, repo: &str, file: &str, answer: Answer) {
-        let path = format!("/{repo}/resolve/main/{file}");
-        self.state.files.lock().unwrap().insert(path, answer);
+        self.put_at(&format!("/{repo}/resolve/main/{file}"), answer);
+    }
+
+    pub(crate) fn put_at(&self, path: &str, answer: Answer) {
+        self.state.files.lock().unwrap().insert(path.to_owned(), answer);
     }
 
     /// The request heads so far.

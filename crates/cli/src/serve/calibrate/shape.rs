@@ -145,6 +145,7 @@ impl Shape {
             requests: requests.take(schedule.len()).collect(),
             encoder: job.encoder.as_ref().map(|encoder| encoder.cycled(job.requests.len())),
             schedule: schedule.into(),
+            release_slot: false,
             ..job.clone()
         }
     }

@@ -1,0 +1,81 @@
+//! Flags of the Python tools that are refused, and why: messages and documents say it with these words.
+
+use crate::Failure;
+
+/// Flags of a Python tool that are not taken here.
+#[derive(Clone, Copy, Debug)]
+pub struct Refused {
+    /// The tool, as users call it.
+    pub tool: &'static str,
+    /// Which of its flags.
+    pub flags: RefusedFlags,
+    /// Why they are not taken.
+    pub why: &'static str,
+    /// What to do instead.
+    pub instead: &'static str,
+}
+
+/// Which flags are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RefusedFlags {
+    /// These.
+    Named(&'static [&'static str]),
+    /// All that the tool hands on to the server it starts, and that our command does not know.
+    OfItsServer,
+}
+
+/// What is refused.
+pub const REFUSED: &[Refused] = &[Refused {
+    tool: "sglang.bench_one_batch_server",
+    flags: RefusedFlags::OfItsServer,
+    why: "flags of SGLang's launch_server are not taken here: they start a Python server",
+    instead: "they go into the command of --launch, \
+              as in --launch 'python -m sglang.launch_server --model-path MODEL --tp-size 2'",
+}];
+
+impl Refused {
+    /// The refusal of this flag of a tool, by its name.
+    pub fn named(tool: &str, flag: &str) -> Option<&'static Self> {
+        named(REFUSED, tool, flag)
+    }
+
+    /// What is said about the flags of the server that a tool starts.
+    pub fn of_its_server(tool: &str) -> Option<&'static Self> {
+        let mut refused = REFUSED.iter().filter(|refused| refused.tool == tool);
+        refused.find(|refused| refused.flags == RefusedFlags::OfItsServer)
+    }
+
+    /// The failure of a command line that holds `flag`.
+    pub(crate) fn failure(&self, flag: &str) -> Failure {
+        let Self { tool, why, instead, .. } = self;
+        Failure::usage(format!("{flag} of {tool} is not taken here: {why}")).hint(*instead)
+    }
+}
+
+fn named<'a>(all: &'a [Refused], tool: &str, flag: &str) -> Option<&'a Refused> {
+    all.iter().filter(|refused| refused.tool == tool).find(|refused| match refused.flags {
+        RefusedFlags::Named(names) => names.contains(&flag),
+        RefusedFlags::OfItsServer => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flag_is_refused_by_its_name_and_for_its_tool_alone() {
+        let why = Refused {
+            tool: "a tool",
+            flags: RefusedFlags::Named(&["--one", "--two"]),
+            why: "it is odd",
+            instead: "use --even",
+        };
+        let all = [why, Refused { flags: RefusedFlags::OfItsServer, ..why }];
+        assert!(named(&all, "a tool", "--three").is_none());
+        assert!(named(&all, "another tool", "--two").is_none());
+        let refused = named(&all, "a tool", "--two").map(|refused| refused.failure("--two"));
+        let said = refused.map(|failure| failure.to_string()).unwrap_or_default();
+        assert_eq!(said, "error: --two of a tool is not taken here: it is odd\n\nhint: use --even");
+    }
+}

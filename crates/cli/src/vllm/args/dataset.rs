@@ -1,0 +1,90 @@
+//! What is sent.
+
+use super::{GeneratedArgs, QuestionArgs, TraceArgs};
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use servebench_datasets::vllm::RangeRatio;
+use std::path::PathBuf;
+
+/// The datasets that can be sampled.
+pub(crate) const DATASETS: [&str; 10] = [
+    "sharegpt",
+    "random",
+    "custom",
+    "random-rerank",
+    "prefix_repetition",
+    "burstgpt",
+    "spec_bench",
+    "speed_bench",
+    "timed_trace",
+    "sonnet",
+];
+
+/// What is sent: dataset and sizes.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Dataset")]
+pub struct VllmDatasetArgs {
+    /// Where prompts come from [default: random]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(DATASETS))]
+    pub dataset_name: Option<String>,
+
+    /// File to read
+    #[arg(long, value_name = "FILE")]
+    pub dataset_path: Option<PathBuf>,
+
+    /// Send fewer requests than asked for where a file has fewer rows
+    #[arg(long)]
+    pub no_oversample: bool,
+
+    /// Take rows in the order of the file
+    #[arg(long)]
+    pub disable_shuffle: bool,
+
+    /// Prompt length, for --random-input-len
+    #[arg(long, value_name = "TOKENS")]
+    pub input_len: Option<u32>,
+
+    /// Output length of every dataset whose rows have none of their own, as its own flag sets it
+    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true)]
+    pub output_len: Option<i64>,
+
+    /// Prompt length of random data [default: 1024]
+    #[arg(long, value_name = "TOKENS")]
+    pub random_input_len: Option<u32>,
+
+    /// Output length of random data [default: 128]
+    #[arg(long, value_name = "TOKENS")]
+    pub random_output_len: Option<u32>,
+
+    /// How far random lengths may be from those, below 1: a number, or {"input":R,"output":R} [default: 0.0]
+    #[arg(long, value_name = "RATIO")]
+    pub random_range_ratio: Option<RangeRatio>,
+
+    /// Tokens that all random prompts begin with, on top of their own [default: 0]
+    #[arg(long, value_name = "TOKENS")]
+    pub random_prefix_len: Option<u32>,
+
+    /// Random prompts in one request [default: 1]
+    #[arg(long, value_name = "N")]
+    pub random_batch_size: Option<usize>,
+
+    /// Output length of ShareGPT data, in place of the reply's own
+    #[arg(long, value_name = "TOKENS")]
+    pub sharegpt_output_len: Option<u32>,
+
+    /// Output length of custom data; -1 takes each row's own [default: 256]
+    #[arg(long, value_name = "TOKENS", allow_negative_numbers = true)]
+    pub custom_output_len: Option<i64>,
+
+    /// How some datasets make their rows.
+    #[command(flatten)]
+    pub generated: GeneratedArgs,
+
+    /// Which questions are asked.
+    #[command(flatten)]
+    pub questions: QuestionArgs,
+
+    /// How traces are replayed.
+    #[command(flatten)]
+    pub trace: TraceArgs,
+}

@@ -1,0 +1,48 @@
+//! `vllm bench`: its flags, its table and its result, over the parts that all front ends share.
+//!
+//! [`plain`] puts a command line into the form that clap reads; [`args`] are the groups of flags; they
+//! become a [`VllmPlan`], whose [`run`](VllmPlan::run) is the [`Plan`](crate::Plan) of all front ends;
+//! [`serve`] carries it out.
+
+pub mod args;
+mod arguments;
+mod beside;
+mod counters;
+mod dataset;
+mod plan;
+mod prepare;
+mod result;
+mod run;
+mod server;
+mod values;
+
+pub use arguments::plain;
+pub use plan::{RampPlan, VllmLoadPlan, VllmPlan, VllmReportPlan, VllmServeArgs};
+pub use run::serve;
+
+use crate::{Failure, Io, parse_as};
+use args::VLLM_FLAGS;
+use clap::{CommandFactory, Parser};
+use std::ffi::OsString;
+
+/// Reads arguments (without program and subcommand) the way `vllm bench serve` does.
+///
+/// `Ok(None)` when all that was asked for, as with `--help`, has been printed.
+///
+/// # Errors
+///
+/// A usage failure whose message names the flag.
+pub fn parse_serve<A: Parser + CommandFactory>(
+    arguments: Vec<OsString>,
+    io: &Io,
+) -> Result<Option<A>, Failure> {
+    parse_as(plain(arguments, VLLM_FLAGS)?, "vllm bench serve", VLLM_FLAGS, io)
+}
+
+/// Reads bytes from outside, for fuzzing: a `--config` file and a page of counters.
+#[doc(hidden)]
+pub fn read_foreign_bytes(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    drop(arguments::entries(&text));
+    drop(counters::Counters::read(&text));
+}

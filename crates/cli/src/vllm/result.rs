@@ -1,0 +1,248 @@
+//! From records to the table and the result file.
+
+use super::VllmPlan;
+use super::plan::RampPlan;
+use crate::exit::OrCode;
+use crate::names::Names;
+use crate::prepare::Prepared;
+use crate::serve::{Checkup, MeasuredRun, is_cancelled, say_failures};
+use crate::signals::Interrupts;
+use crate::{Code, Environment, Failure, Io};
+use serde_json::{Map, Value, json};
+use servebench_core::{Record, Sample};
+use servebench_http::Stamps;
+use servebench_metrics::verdict::Verdict;
+use servebench_metrics::{ItlRule, Measured, Options, aggregate};
+use servebench_report::vllm::{
+    ProbeStats, RampInfo, Speculation, VllmInfo, VllmReport, file_name, pytorch, result, table,
+    write,
+};
+use servebench_report::{Report, RequestRate, RunInfo};
+use servebench_tokens::Tokenizer;
+use std::path::PathBuf;
+
+/// A run that is over, and what it was.
+pub(super) struct Outcome<'a> {
+    pub(super) plan: &'a VllmPlan,
+    pub(super) names: &'a Names,
+    pub(super) prepared: &'a Prepared,
+    pub(super) measured: MeasuredRun,
+    pub(super) workers: usize,
+    pub(super) mismatch: u64,
+    pub(super) speculation: Option<Speculation>,
+    pub(super) probe: Option<ProbeStats>,
+}
+
+impl Outcome<'_> {
+    /// Prints the table, writes the result, and says how the command ends.
+    pub(super) fn report(
+        self,
+        tokenizer: Option<&Tokenizer>,
+        environment: &Environment,
+        interrupts: &Interrupts,
+        io: &Io,
+    ) -> Result<Code, Failure> {
+        let records = &self.measured.finished.records;
+        let measured = measure_each(records, tokenizer);
+        let plan = self.plan;
+        let duration = self.measured.finished.end.as_secs_f64();
+        let options = Options {
+            itl_rule: ItlRule::PerChunk,
+            slos: plan.run.report.goodput.clone(),
+            duration: Some(duration),
+            upstream_duration: Some(duration),
+        };
+        let aggregates = aggregate(measured.iter().copied(), &options);
+        let client = Checkup {
+            plan: &plan.run,
+            finished: &self.measured.finished,
+            aggregates: &aggregates,
+            used: &self.measured.used,
+            descriptors: self.measured.descriptors,
+            calibration: self.measured.calibration.as_ref(),
+        }
+        .health();
+        let verdict = client.verdict;
+        let run_info = RunInfo { client: Some(client), ..self.run_info(interrupts) };
+        let report = VllmReport {
+            info: self.info(tokenizer),
+            base: Report { info: run_info, aggregates, itl_rule: ItlRule::PerChunk, details: None },
+            requests: &measured,
+        };
+        let printed = io.print(table(&report).trim_end());
+        say_failures(records, io);
+        if plan.report.save {
+            self.save(&report, environment, io)?;
+        }
+        printed.or_code(Code::Output)?;
+        if let Some(code) = interrupts.code() {
+            return Ok(code);
+        }
+        let run = &report.base.aggregates;
+        let share = run.completed as f64 / ((run.completed + run.failed) as f64).max(1.0);
+        let enough = plan.run.report.min_success_rate.is_none_or(|least| share >= least);
+        if run.completed == 0 || !enough {
+            return Ok(Code::Requests);
+        }
+        if plan.run.client.fail_if_client_bound && verdict == Verdict::ClientBound {
+            io.say("--fail-if-client-bound: the client was the limit");
+            return Ok(Code::Gate);
+        }
+        Ok(Code::Done)
+    }
+
+    fn info(&self, tokenizer: Option<&Tokenizer>) -> VllmInfo {
+        let plan = self.plan;
+        let started = self.measured.started_at_unix;
+        let name = || plan.run.tokenizer.clone().unwrap_or_else(|| self.names.model.clone());
+        let own = match json!({
+            "first_model_name": self.names.served,
+            "seed": plan.dataset.seed,
+            "dataset": plan.dataset.dataset.name(),
+            "requests": self.prepared.job.requests.len(),
+            "unsent": self.measured.finished.unsent,
+            "length_mismatch": self.mismatch,
+            "stamps": if self.measured.stamps == Stamps::Kernel { "kernel" } else { "user" },
+            "dns_ms": self.measured.lookup.as_secs_f64() * 1e3,
+            "plan": plan,
+        }) {
+            Value::Object(own) => own,
+            _ => Map::new(),
+        };
+        VllmInfo {
+            date: jiff::ZonedDateTime::now().strftime("%Y%m%d-%H%M%S").to_string(),
+            backend: plan.backend.name().to_owned(),
+            label: plan.report.label.clone(),
+            model_id: self.names.model.clone(),
+            tokenizer_id: tokenizer.map(|_| name()),
+            num_prompts: plan.num_prompts,
+            metadata: plan.report.metadata.clone(),
+            request_rate: plan.load.request_rate,
+            burstiness: plan.load.burstiness,
+            max_concurrency: plan.load.max_concurrency.map(|cap| cap as u64),
+            ramp: plan.load.ramp.as_ref().map(|ramp| self.ramp(ramp, started)),
+            pooling: plan.backend.info().pooling,
+            metrics: plan.report.metrics.clone(),
+            percentiles: plan.report.percentiles.clone(),
+            detailed: plan.report.detailed,
+            input_sequences: self.successes().map(|it| plan.backend.input_sequences(it)).sum(),
+            rtfx: self.rtfx(),
+            probe: self.probe,
+            speculation: self.speculation.clone(),
+            own,
+        }
+    }
+
+    /// The rows whose requests succeeded.
+    fn successes(&self) -> impl Iterator<Item = &Sample> {
+        let records = self.measured.finished.records.iter().filter(|record| record.is_success());
+        records.filter_map(|record| self.prepared.samples.get(usize::try_from(record.id).ok()?))
+    }
+
+    /// Seconds of recordings that were transcribed per second.
+    fn rtfx(&self) -> f64 {
+        let audio = self.successes().filter_map(|sample| sample.audio.as_ref());
+        let seconds: f64 = audio.map(|audio| audio.seconds).sum();
+        let duration = self.measured.finished.end.as_secs_f64();
+        if duration > 0.0 { seconds / duration } else { 0.0 }
+    }
+
+    /// The ramp, with the local time at which each whole rate was due.
+    fn ramp(&self, ramp: &RampPlan, started: f64) -> RampInfo {
+        let schedule = &self.prepared.job.schedule;
+        let at = |index: usize| {
+            let due = schedule.get(index).map_or(0.0, |due| due.as_secs_f64());
+            local_time(started + due)
+        };
+        let steps = ramp.ramp().map(|ramp| ramp.steps(schedule.len())).unwrap_or_default();
+        let reached = steps.into_iter().map(|(rate, index)| (rate as f64, at(index)));
+        RampInfo {
+            strategy: ramp.strategy.name().to_owned(),
+            start: ramp.start,
+            end: ramp.end,
+            events: std::iter::once((ramp.start, local_time(started))).chain(reached).collect(),
+        }
+    }
+
+    fn run_info(&self, interrupts: &Interrupts) -> RunInfo {
+        let (plan, run) = (self.plan, &self.measured);
+        RunInfo {
+            backend: plan.backend.name().to_owned(),
+            dataset_name: plan.dataset.dataset.name().to_owned(),
+            request_rate: match plan.load.ramp {
+                Some(_) => RequestRate::Trace,
+                None if plan.load.self_timed => RequestRate::Trace,
+                None => RequestRate::PerSecond(plan.load.request_rate),
+            },
+            max_concurrency: plan.load.max_concurrency.map(|cap| cap as u64),
+            embeddings: plan.backend.info().pooling,
+            version: env!("CARGO_PKG_VERSION").into(),
+            simulated: plan.run.simulate,
+            started_at_unix: Some(run.started_at_unix),
+            plan_sha256: Some(self.prepared.sha256.clone()),
+            interrupted: interrupts.code().is_some(),
+            partial: run.finished.unsent > 0 || run.finished.records.iter().any(is_cancelled),
+            warmup_prompts: Some(self.prepared.warmup_prompts.into()),
+            workers: Some(self.workers as u64),
+            ..RunInfo::default()
+        }
+    }
+
+    fn save(
+        &self,
+        report: &VllmReport<'_>,
+        environment: &Environment,
+        io: &Io,
+    ) -> Result<(), Failure> {
+        let plan = &self.plan.report;
+        let name = plan.filename.clone().unwrap_or_else(|| file_name(&report.info).into());
+        let path: PathBuf = match &plan.dir {
+            Some(dir) => dir.join(name),
+            None => name,
+        };
+        let result = result(report);
+        let line = Value::Object(result.clone()).to_string();
+        if let Err(error) = write(&path, &line, plan.append) {
+            // What was measured is not lost to a path problem.
+            let hint = match io.print(&line) {
+                Ok(()) => "the result went to standard output instead",
+                Err(_) => "standard output could not be written either",
+            };
+            return Err(Failure::new(Code::Output, error).hint(hint));
+        }
+        io.say(format_args!("result written to {}", path.display()));
+        if environment.get("SAVE_TO_PYTORCH_BENCHMARK_FORMAT").is_some() {
+            let Value::Object(arguments) = json!(self.plan) else { return Ok(()) };
+            let records = pytorch(&result, &arguments).to_string();
+            write(&path.with_extension("pytorch.json"), &records, false).or_code(Code::Output)?;
+        }
+        Ok(())
+    }
+}
+
+/// What the client's tokenizer adds to each record: the length of a reply that the server did not
+/// count. Without a tokenizer such a reply counts as one token.
+fn measure_each<'a>(records: &'a [Record], tokenizer: Option<&Tokenizer>) -> Vec<Measured<'a>> {
+    let count = |record: &Record| {
+        let counted = record.reply.completion_tokens.is_some_and(|tokens| tokens > 0);
+        if counted || !record.is_success() {
+            return None;
+        }
+        match tokenizer {
+            Some(tokenizer) => tokenizer.count(&record.reply.text, false).ok(),
+            None => Some(1),
+        }
+    };
+    let join = |record| Measured { retokenized: count(record), ..Measured::from(record) };
+    records.iter().map(join).collect()
+}
+
+/// Local time to the microsecond, as Python's `isoformat` has it.
+fn local_time(unix_seconds: f64) -> String {
+    let micros = (unix_seconds * 1e6).round() as i64;
+    let zone = jiff::tz::TimeZone::system();
+    match jiff::Timestamp::from_microsecond(micros) {
+        Ok(at) => at.to_zoned_datetime(zone).strftime("%Y-%m-%dT%H:%M:%S%.6f").to_string(),
+        Err(_) => String::new(),
+    }
+}

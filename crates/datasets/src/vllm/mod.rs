@@ -1,0 +1,223 @@
+//! The datasets of `vllm bench`: its rows, drawn with its generators.
+//!
+//! One file for each dataset, one variant of [`VllmDataset`] with the dataset's own options, one arm in
+//! [`load`]. What they share (the filter of lengths, oversampling, fitting of random prompts) is in
+//! `shared`, `fit` and `lengths`.
+
+mod burstgpt;
+mod csv;
+mod custom;
+mod fit;
+mod lengths;
+mod prefix_repetition;
+mod questions;
+mod random;
+mod rerank;
+mod shared;
+mod sharegpt;
+mod sonnet;
+mod timed_trace;
+
+pub use custom::CustomOptions;
+pub use lengths::RangeRatio;
+pub use prefix_repetition::PrefixRepetitionOptions;
+pub use questions::{QuestionOptions, SpeedBenchSubset};
+pub use random::RandomOptions;
+pub use rerank::RerankOptions;
+pub use sonnet::SonnetOptions;
+pub use timed_trace::TimedTraceOptions;
+
+use crate::DatasetError;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use servebench_core::Sample;
+use servebench_core::random::Draws;
+use servebench_tokens::Tokenizer;
+use std::path::{Path, PathBuf};
+
+/// What is sampled from, with its own options.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "name", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum VllmDataset {
+    /// Runs of consecutive token ids.
+    Random(RandomOptions),
+    /// A ShareGPT file.
+    #[serde(rename = "sharegpt")]
+    ShareGpt {
+        /// Output length of every request, in place of the reply's.
+        output_len: Option<u32>,
+    },
+    /// A JSONL file of prompts.
+    Custom(CustomOptions),
+    /// Random prompts that share prefixes.
+    PrefixRepetition(PrefixRepetitionOptions),
+    /// The lengths of the BurstGPT trace.
+    #[serde(rename = "burstgpt")]
+    BurstGpt {
+        /// Its first rows at their times, in place of rows drawn at random.
+        timed: bool,
+    },
+    /// Lines of a text.
+    Sonnet(SonnetOptions),
+    /// The questions of Spec-Bench.
+    SpecBench(QuestionOptions),
+    /// The questions of SPEED-Bench.
+    SpeedBench {
+        /// Its file.
+        subset: SpeedBenchSubset,
+        /// What is taken of it.
+        #[serde(flatten)]
+        questions: QuestionOptions,
+    },
+    /// A trace of lengths, blocks and times.
+    TimedTrace(TimedTraceOptions),
+    /// A random query and random documents.
+    #[serde(rename = "random-rerank")]
+    RandomRerank(RerankOptions),
+}
+
+impl VllmDataset {
+    /// The name on the command line.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Random(_) => "random",
+            Self::ShareGpt { .. } => "sharegpt",
+            Self::Custom(_) => "custom",
+            Self::PrefixRepetition(_) => "prefix_repetition",
+            Self::BurstGpt { .. } => "burstgpt",
+            Self::Sonnet(_) => "sonnet",
+            Self::SpecBench(_) => "spec_bench",
+            Self::SpeedBench { .. } => "speed_bench",
+            Self::TimedTrace(_) => "timed_trace",
+            Self::RandomRerank(_) => "random-rerank",
+        }
+    }
+
+    /// Whether its prompts are checked against the server's own tokenizer.
+    pub const fn is_aligned(&self) -> bool {
+        matches!(self, Self::Random(_) | Self::PrefixRepetition(_))
+    }
+
+    /// Whether generation runs to its full length on OpenAI-compatible backends.
+    pub const fn ignores_eos(&self) -> bool {
+        matches!(self, Self::Random(_) | Self::TimedTrace(_))
+    }
+
+    /// Whether it makes its rows and a file is refused.
+    pub const fn is_generated(&self) -> bool {
+        matches!(self, Self::Random(_) | Self::RandomRerank(_))
+    }
+
+    /// Whether its prompts go through the chat template, where that is not skipped.
+    pub const fn is_templated(&self) -> bool {
+        matches!(
+            self,
+            Self::Custom(_) | Self::Sonnet(_) | Self::SpecBench(_) | Self::SpeedBench { .. }
+        )
+    }
+
+    /// Whether its rows have times.
+    pub const fn has_timestamps(&self) -> bool {
+        matches!(self, Self::TimedTrace(_) | Self::BurstGpt { timed: true })
+    }
+}
+
+/// What is sampled, and how.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct VllmDatasetOptions {
+    /// The dataset.
+    pub dataset: VllmDataset,
+    /// Its file.
+    pub path: Option<PathBuf>,
+    /// Rows to sample; `None`: all there are.
+    pub num_prompts: Option<usize>,
+    /// Seed of its draws.
+    pub seed: u32,
+    /// Send fewer requests than asked for where a file has fewer rows.
+    pub no_oversample: bool,
+    /// Take rows in the order of the file.
+    pub disable_shuffle: bool,
+    /// Send prompts as they are, not through the chat template.
+    pub skip_chat_template: bool,
+    /// Further variables of the chat template.
+    pub chat_template_kwargs: Map<String, Value>,
+}
+
+impl VllmDatasetOptions {
+    /// All rows of a dataset, with nothing else said.
+    pub fn new(dataset: VllmDataset) -> Self {
+        Self {
+            dataset,
+            path: None,
+            num_prompts: None,
+            seed: 0,
+            no_oversample: false,
+            disable_shuffle: false,
+            skip_chat_template: false,
+            chat_template_kwargs: Map::new(),
+        }
+    }
+}
+
+/// Rows, ready to be sent.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VllmLoaded {
+    /// The rows in plan order.
+    pub samples: Vec<Sample>,
+    /// Whether requests go by an id of their own (prefix and index).
+    pub request_ids: bool,
+    /// By how many tokens prompts miss their lengths in the sum, where they were fitted to one.
+    pub mismatch: u64,
+    /// What the user should know.
+    pub warnings: Vec<String>,
+}
+
+/// Samples rows. `draws` are the tool's global generators, as its seeding left them.
+///
+/// # Errors
+///
+/// A file that cannot be read or has no usable row, options that contradict each other, a tokenizer that
+/// is missing (`None`: the run has none) or fails.
+pub fn load(
+    options: &VllmDatasetOptions,
+    tokenizer: Option<&Tokenizer>,
+    draws: &mut Draws,
+) -> Result<VllmLoaded, DatasetError> {
+    match &options.dataset {
+        VllmDataset::Random(random) => random::load(random, options, tokenizer),
+        VllmDataset::ShareGpt { output_len } => {
+            sharegpt::load(*output_len, options, tokenizer, draws)
+        }
+        VllmDataset::Custom(custom) => custom::load(custom, options, tokenizer, draws),
+        VllmDataset::PrefixRepetition(own) => {
+            prefix_repetition::load(own, options, tokenizer, draws)
+        }
+        VllmDataset::BurstGpt { timed } => burstgpt::load(*timed, options, tokenizer),
+        VllmDataset::Sonnet(own) => sonnet::load(own, options, tokenizer, draws),
+        VllmDataset::SpecBench(own) => questions::load_spec_bench(own, options, tokenizer, draws),
+        VllmDataset::SpeedBench { subset, questions } => {
+            questions::load_speed_bench(*subset, questions, options, tokenizer, draws)
+        }
+        VllmDataset::TimedTrace(own) => timed_trace::load(own, options, tokenizer),
+        VllmDataset::RandomRerank(own) => rerank::load(own, options, tokenizer),
+    }
+}
+
+/// The body of a fuzz target: bytes as a row of each file that is read.
+pub(crate) fn fuzzed(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let tokenizer = Tokenizer::byte_level();
+    if let Ok(Some(sample)) = sharegpt::sample(&text, None, &tokenizer) {
+        assert!(shared::is_usual(sample.prompt_len, sample.output_len, false), "an unusual length");
+    }
+    let own = CustomOptions { output_len: None };
+    if custom::row(&text, &own, false).is_ok() {
+        assert!(text.contains("output_tokens"), "a length from nowhere");
+    }
+    drop(burstgpt::rows(&text, Path::new("trace"), true));
+    for place in [questions::Place::Turns, questions::Place::Messages] {
+        drop(questions::question(&text, place, true));
+    }
+    drop(timed_trace::Row::read(&text, &TimedTraceOptions::default()));
+}

@@ -1,0 +1,147 @@
+//! `sharegpt`: the first turns of conversations in a ShareGPT file.
+
+use super::shared::{finish, is_usual, need, need_path, shuffle};
+use super::{VllmDatasetOptions, VllmLoaded};
+use crate::{DatasetError, corpus};
+use rayon::prelude::*;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use servebench_core::random::Draws;
+use servebench_core::{Counted, Prompt, Sample};
+use servebench_tokens::{Tokenizer, TokensError};
+use std::borrow::Cow;
+
+/// Rows that are read at a time.
+const BATCH: usize = 1024;
+
+/// A row as far as its use is decided by.
+#[derive(Deserialize)]
+struct Shape {
+    #[serde(default)]
+    conversations: Vec<IgnoredAny>,
+}
+
+/// A row that is used.
+#[derive(Deserialize)]
+struct Row<'a> {
+    #[serde(borrow)]
+    conversations: Vec<Turn<'a>>,
+    #[serde(default)]
+    image: Option<Value>,
+    #[serde(default)]
+    video: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Turn<'a> {
+    #[serde(borrow)]
+    value: Cow<'a, str>,
+}
+
+pub(super) fn load(
+    output_len: Option<u32>,
+    options: &VllmDatasetOptions,
+    tokenizer: Option<&Tokenizer>,
+    draws: &mut Draws,
+) -> Result<VllmLoaded, DatasetError> {
+    let tokenizer = need(tokenizer, "sharegpt")?;
+    let path = need_path(options, "sharegpt")?;
+    let text = corpus::read(path)?;
+    let rows: Vec<&RawValue> = serde_json::from_str(&text)
+        .map_err(|source| DatasetError::Json { path: path.to_owned(), rows: 0, source })?;
+    let total = rows.len();
+    let mut rows: Vec<&RawValue> = rows
+        .into_iter()
+        .filter(|row| {
+            serde_json::from_str(row.get()).is_ok_and(|row: Shape| row.conversations.len() >= 2)
+        })
+        .collect();
+    shuffle(&mut rows, options, draws);
+    let wanted = options.num_prompts.unwrap_or(usize::MAX);
+    let mut samples: Vec<Sample> = Vec::new();
+    let mut rest = rows.as_slice();
+    while samples.len() < wanted && !rest.is_empty() {
+        let (batch, later) = rest.split_at(rest.len().min(BATCH));
+        rest = later;
+        let read: Vec<_> =
+            batch.par_iter().map(|row| sample(row.get(), output_len, tokenizer)).collect();
+        for sample in read {
+            samples.extend(sample?);
+        }
+    }
+    samples.truncate(wanted);
+    let skipped = format!("{total} rows, of which none has two turns of usual lengths");
+    finish(samples, options, draws, (path, skipped))
+}
+
+/// The sample of a row; `None` for one without text, or of unusual length.
+pub(super) fn sample(
+    row: &str,
+    output_len: Option<u32>,
+    tokenizer: &Tokenizer,
+) -> Result<Option<Sample>, TokensError> {
+    let Ok(row) = serde_json::from_str::<Row<'_>>(row) else { return Ok(None) };
+    let [prompt, reply, ..] = row.conversations.as_slice() else { return Ok(None) };
+    let prompt_len = tokenizer.count(&prompt.value, true)?;
+    let fixed = output_len.is_some();
+    let output_len = match output_len {
+        Some(len) => len,
+        None => tokenizer.count(&reply.value, true)?,
+    };
+    if !is_usual(prompt_len, output_len, fixed) {
+        return Ok(None);
+    }
+    Ok(Some(Sample {
+        prompt: with_media(&prompt.value, row.image.as_ref(), row.video.as_ref()),
+        prompt_len,
+        counted: Counted::Tokenizer,
+        output_len,
+        ..Sample::default()
+    }))
+}
+
+/// The prompt with the image or video that its row names: as the parts of one user message.
+fn with_media(text: &str, image: Option<&Value>, video: Option<&Value>) -> Prompt {
+    let url = |value: Option<&Value>, known: &[&str]| {
+        let address = value?.as_str()?;
+        let is_url = known.iter().any(|start| address.starts_with(start));
+        Some(if is_url { address.to_owned() } else { format!("file://{address}") })
+    };
+    let part = |kind: &str, url: String| json!({"type": kind, kind: {"url": url}});
+    let image = url(image, &["http://", "https://", "file://", "data:image/"]);
+    let video = url(video, &["http://", "https://", "file://"]);
+    let media = match (image, video) {
+        (Some(url), _) => part("image_url", url),
+        (None, Some(url)) => part("video_url", url),
+        (None, None) => return Prompt::Text(text.to_owned()),
+    };
+    let content = json!([{"type": "text", "text": text}, media]);
+    Prompt::Messages(vec![json!({"role": "user", "content": content})])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn an_image_goes_after_the_text() {
+        let row = json!({"conversations": [{"value": "what is it"}, {"value": "a cat"}],
+            "image": "coco/1.jpg"});
+        let tokenizer = Tokenizer::byte_level();
+        let sample = sample(&row.to_string(), Some(5), &tokenizer).unwrap().unwrap();
+        let want = json!({"role": "user", "content": [{"type": "text", "text": "what is it"},
+            {"type": "image_url", "image_url": {"url": "file://coco/1.jpg"}}]});
+        assert_eq!(sample.prompt, Prompt::Messages(vec![want]));
+        assert_eq!((sample.prompt_len, sample.output_len), (10, 5));
+    }
+
+    proptest! {
+        #[test]
+        fn no_row_panics(row in "[\\[\\]{}\":,a-z0-9conversationsvalue]{0,80}") {
+            prop_assert!(sample(&row, None, &Tokenizer::byte_level()).is_ok());
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The table, the result file and the file names of `vllm bench serve`.
+//!
+//! A [`VllmReport`] holds what both show. The numbers are those of the [`Report`] inside it, and of its
+//! requests; under the key `servebench` the result has that report's own keys.
+
+mod file;
+mod json;
+mod metric;
+mod pytorch;
+mod table;
+
+pub use file::{check_folder, file_name, write};
+pub use json::result;
+pub use metric::{Metric, percentile_label};
+pub use pytorch::pytorch;
+pub use table::table;
+
+use crate::Report;
+use serde_json::{Map, Value};
+use servebench_metrics::{Distribution, Measured, percentile};
+
+/// What a run was, beside what was measured.
+#[derive(Clone, Debug, Default)]
+pub struct VllmInfo {
+    /// Local time at the end of the run, `YYYYMMDD-HHMMSS`.
+    pub date: String,
+    /// Name of the backend.
+    pub backend: String,
+    /// The user's own label.
+    pub label: Option<String>,
+    /// Model, as tokenizers and file names know it.
+    pub model_id: String,
+    /// Tokenizer; `None` without one.
+    pub tokenizer_id: Option<String>,
+    /// `--num-prompts`, as given.
+    pub num_prompts: i64,
+    /// `--metadata`, in order.
+    pub metadata: Vec<(String, String)>,
+    /// Requests per second; infinite means all at once, or a ramp.
+    pub request_rate: f64,
+    /// How bursty arrivals are.
+    pub burstiness: f64,
+    /// Cap on requests in flight.
+    pub max_concurrency: Option<u64>,
+    /// The ramp, if there is one.
+    pub ramp: Option<RampInfo>,
+    /// Whether replies hold vectors or scores in place of tokens.
+    pub pooling: bool,
+    /// Which latencies are shown and kept.
+    pub metrics: Vec<Metric>,
+    /// Which percentiles of them.
+    pub percentiles: Vec<f64>,
+    /// Whether per-request arrays are kept.
+    pub detailed: bool,
+    /// Prompts in all successful requests.
+    pub input_sequences: u64,
+    /// Seconds of audio in all successful requests, per second.
+    pub rtfx: f64,
+    /// What became of the probe requests, if one succeeded.
+    pub probe: Option<ProbeStats>,
+    /// What the server's counters say of speculative decoding.
+    pub speculation: Option<Speculation>,
+    /// What of ours goes into the result, beside the report's own keys.
+    pub own: Map<String, Value>,
+}
+
+/// A rate that rose.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RampInfo {
+    /// `linear` or `exponential`.
+    pub strategy: String,
+    /// Requests per second at the start.
+    pub start: f64,
+    /// Requests per second at the end.
+    pub end: f64,
+    /// Each whole rate reached, and when, as ISO local time.
+    pub events: Vec<(f64, String)>,
+}
+
+/// Latencies of probe requests, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProbeStats {
+    /// Probes that succeeded.
+    pub completed: u64,
+    /// Probes that did not.
+    pub failed: u64,
+    /// Their latency.
+    pub latency: Distribution,
+}
+
+/// Counters of speculative decoding over a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Speculation {
+    /// Drafts made.
+    pub drafts: u64,
+    /// Tokens in them.
+    pub draft_tokens: u64,
+    /// Tokens of them that were accepted.
+    pub accepted_tokens: u64,
+    /// Share of drafts accepted up to each position, where the server tells.
+    pub per_position: Vec<(u64, f64)>,
+}
+
+impl Speculation {
+    /// Accepted draft tokens, in percent.
+    pub fn acceptance_rate(&self) -> f64 {
+        self.accepted_tokens as f64 / self.draft_tokens as f64 * 100.0
+    }
+
+    /// Tokens for each draft, the one that needs no draft included; 0 without a draft.
+    pub fn acceptance_length(&self) -> f64 {
+        if self.drafts == 0 {
+            return 0.0;
+        }
+        1.0 + self.accepted_tokens as f64 / self.drafts as f64
+    }
+}
+
+/// Everything that is reported of one run of `vllm bench serve`.
+#[derive(Debug)]
+pub struct VllmReport<'a> {
+    /// What was run.
+    pub info: VllmInfo,
+    /// What was measured, and how the client fared.
+    pub base: Report<'a>,
+    /// Every request, in plan order.
+    pub requests: &'a [Measured<'a>],
+}
+
+/// The samples of one metric, in ascending order, and what they come to.
+pub(crate) struct Samples {
+    ascending: Vec<f64>,
+    pub(crate) distribution: Option<Distribution>,
+}
+
+impl Samples {
+    /// A percentile, in milliseconds.
+    pub(crate) fn percentile_ms(&self, q: f64) -> Option<f64> {
+        percentile(&self.ascending, q).map(|seconds| seconds * 1e3)
+    }
+
+    /// A statistic, in milliseconds.
+    pub(crate) fn ms(&self, of: fn(&Distribution) -> f64) -> Option<f64> {
+        self.distribution.as_ref().map(|distribution| of(distribution) * 1e3)
+    }
+}
+
+impl VllmReport<'_> {
+    /// Whether tokens were counted at all.
+    pub(crate) fn tokenized(&self) -> bool {
+        self.info.tokenizer_id.is_some()
+    }
+
+    /// Whether the rows and keys of `metric` are there.
+    pub(crate) fn has(&self, metric: Metric) -> bool {
+        let info = &self.info;
+        let asked = info.metrics.contains(&metric);
+        let capped = info.max_concurrency.is_some();
+        asked
+            && match metric {
+                Metric::Ttft | Metric::Tpot | Metric::Itl => !info.pooling && self.tokenized(),
+                Metric::E2el => true,
+                Metric::ClientQueueTime => capped,
+                Metric::E2elIncludingClientQueue => {
+                    capped && (info.request_rate.is_finite() || info.ramp.is_some())
+                }
+            }
+    }
+
+    /// The samples of `metric` over the successes.
+    pub(crate) fn samples(&self, metric: Metric) -> Samples {
+        let mut ascending = Vec::new();
+        for request in self.requests.iter().filter(|request| request.record.is_success()) {
+            match metric {
+                Metric::Ttft => ascending.extend(request.ttft()),
+                Metric::Tpot => ascending.extend(request.tpot()),
+                Metric::Itl => {
+                    for gap in request.itls(self.base.itl_rule) {
+                        ascending.extend(std::iter::repeat_n(gap.seconds, gap.tokens as usize));
+                    }
+                }
+                Metric::E2el => ascending.extend(request.latency()),
+                Metric::ClientQueueTime => ascending.push(request.queue_wait()),
+                Metric::E2elIncludingClientQueue => {
+                    let latency = request.latency();
+                    ascending.extend(latency.map(|latency| latency + request.queue_wait()));
+                }
+            }
+        }
+        let distribution = Distribution::of(&mut ascending);
+        Samples { ascending, distribution }
+    }
+}

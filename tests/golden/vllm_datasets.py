@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+"""Records the prompts of `vllm bench serve` for the datasets that make_vllm.py leaves out, into vllm_datasets.json.
+
+    vllm_datasets.py --python VENV/bin/python [--out FILE]
+
+Each seed is a process of its own whose PYTHONHASHSEED is that seed: what timed_trace sends depends on the hash of text.
+"""
+
+import argparse
+import base64
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+COMPLETIONS, CHAT = [], ["--backend", "openai-chat", "--endpoint", "/v1/chat/completions"]
+
+
+def cases(seed):
+    """(name, tokenizer, flags) of one seed."""
+    groups = [
+        "--dataset-name", "prefix_repetition", "--prefix-repetition-prefix-len", "12", "--prefix-repetition-suffix-len", "7",
+        "--prefix-repetition-num-prefixes", "3", "--prefix-repetition-output-len", "4",
+    ]
+    for tokenizer in ("bytes", "bos", "drift", "tiny-llama"):
+        yield f"prefix_repetition/{tokenizer}/plain", tokenizer, groups
+    yield "prefix_repetition/tiny-llama/in-order", "tiny-llama", [*groups, "--disable-shuffle", "--output-len", "2"]
+    burst = ["--dataset-name", "burstgpt", "--dataset-path", "{FIXTURES}/vllm_burstgpt.csv"]
+    yield "burstgpt/bytes/plain", "bytes", burst
+    yield "burstgpt/tiny-llama/plain", "tiny-llama", burst
+    yield "burstgpt/tiny-llama/more-than-there-are", "tiny-llama", [*burst, "--num-prompts", "20"]
+    rerank = ["--dataset-name", "random-rerank", "--random-input-len", "26"]
+    for tokenizer in ("bytes", "bos", "drift", "tiny-llama"):
+        yield f"random-rerank/{tokenizer}/plain", tokenizer, rerank
+        yield f"random-rerank/{tokenizer}/range", tokenizer, [*rerank, "--random-range-ratio", "0.4", "--random-batch-size", "3"]
+    yield "random-rerank/tiny-llama/no-reranker", "tiny-llama", [*rerank, "--no-reranker", "--random-batch-size", "4"]
+    trace = ["--dataset-name", "timed_trace", "--dataset-path", "{FIXTURES}/vllm_trace.jsonl", "--timed-trace-sec-multiplier", "0.001"]
+    for tokenizer in ("bytes", "bos", "tiny-llama"):
+        yield f"timed_trace/{tokenizer}/plain", tokenizer, trace
+    yield "timed_trace/tiny-llama/chunks", "tiny-llama", [*trace, "--timed-trace-chunk-hash-size", "10", "--num-prompts", "3"]
+    yield "timed_trace/tiny-llama/no-self-timed", "tiny-llama", [*trace, "--no-self-timed"]
+    labels = [
+        "--dataset-name", "timed_trace", "--dataset-path", "{FIXTURES}/vllm_trace_labels.jsonl", "--timed-trace-label-timestamp", "at",
+        "--timed-trace-label-input-length", "in", "--timed-trace-label-output-length", "out", "--timed-trace-label-hash-ids", "blocks",
+        "--timed-trace-chunk-hash-size", "4", "--timed-trace-sec-multiplier", "0.1",
+    ]
+    yield "timed_trace/tiny-llama/labels", "tiny-llama", labels
+    spec = ["--dataset-name", "spec_bench", "--dataset-path", "{FIXTURES}/vllm_spec_bench.jsonl"]
+    speed = ["--dataset-name", "speed_bench", "--dataset-path", "{FIXTURES}/vllm_speed_bench"]
+    yield "spec_bench/tiny-llama/in-order", "tiny-llama", [*spec, "--disable-shuffle", "--num-prompts", "4"]
+    yield "speed_bench/tiny-llama/in-order", "tiny-llama", [*speed, "--disable-shuffle", "--num-prompts", "4"]
+    if seed == 0:  # The tool shuffles these with seed 0, whatever was said.
+        yield "spec_bench/tiny-llama/plain", "tiny-llama", spec
+        yield "spec_bench/tiny-llama/category", "tiny-llama", [*spec, "--spec-bench-category", "math", "--num-prompts", "-1"]
+        yield "spec_bench/tiny-llama/more-than-there-are", "tiny-llama", [*spec, "--spec-bench-output-len", "7", "--num-prompts", "12"]
+        yield "speed_bench/tiny-llama/plain", "tiny-llama", [*speed, "--num-prompts", "5"]
+        yield "speed_bench/bytes/category", "bytes", [*speed, "--speed-bench-category", "coding", "--num-prompts", "-1", "--skip-chat-template"]
+        yield "speed_bench/tiny-llama/subset", "tiny-llama", [*speed, "--speed-bench-dataset-subset", "throughput_1k", "--speed-bench-output-len", "5"]
+
+
+def without_pixels(value):
+    """Pictures by their size: which bytes a JPEG has is the encoder's choice."""
+    if isinstance(value, dict):
+        return {key: without_pixels(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [without_pixels(item) for item in value]
+    if isinstance(value, str) and value.startswith("data:image/jpeg;base64,"):
+        from PIL import Image
+
+        picture = Image.open(io.BytesIO(base64.b64decode(value.split(",", 1)[1])))
+        return "data:image/jpeg;{}x{}".format(*picture.size)
+    return value
+
+
+def record(seed, out):
+    import make_vllm as made
+
+    server = made.golden.CaptureServer()
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            reference = made.Reference((HERE.parent / "fixtures").resolve(), server, Path(scratch))
+            recorded = []
+            for name, tokenizer, flags in cases(seed):
+                server.reset()
+                argv = [*made.COMMON, *made.SAVED, "--seed", str(seed), "--request-id-prefix", "r-", "--num-prompts", "8", *flags]
+                status, _, result = reference.run(argv, tokenizer)
+                assert status == 0, (name, status)
+                rows = []
+                for entry in made.generations(server.log()):
+                    body = entry["body"]
+                    prompt = body["messages"] if "messages" in body else body["prompt"]
+                    length = body["max_completion_tokens"] if "messages" in body else body["max_tokens"]
+                    row = {"prompt": without_pixels(prompt), "output_len": length, "id": entry["headers"].get("x-request-id")}
+                    row |= {key: body[key] for key in ("tools", "tool_choice") if key in body}
+                    rows.append(row)
+                for row, length in zip(rows, result["input_lens"], strict=True):
+                    row["prompt_len"] = length
+                rows = reference.clean(rows, tokenizer)
+                recorded.append({"name": f"{name}/seed-{seed}", "tokenizer": tokenizer, "argv": argv, "rows": rows})
+            out.write_text(json.dumps({"made_with": reference.versions, "cases": recorded}))
+    finally:
+        server.stop()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--python", required=True, help="the interpreter that has vllm")
+    parser.add_argument("--out", type=Path, default=HERE / "vllm_datasets.json")
+    parser.add_argument("--seed", type=int, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.seed is not None:
+        record(arguments.seed, arguments.out)
+        return
+    made_with, lines = None, []
+    with tempfile.TemporaryDirectory() as scratch:
+        for seed in (0, 1, 42):
+            part = Path(scratch) / f"{seed}.json"
+            command = [arguments.python, __file__, "--python", arguments.python, "--out", part, "--seed", str(seed)]
+            subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": str(seed)})
+            read = json.loads(part.read_text())
+            made_with = read["made_with"]
+            lines += [json.dumps(case, ensure_ascii=False) for case in read["cases"]]
+    body = ",\n".join(lines)
+    arguments.out.write_text(f'{{"made_with": {json.dumps(made_with)}, "cases": [\n{body}\n]}}\n')
+    print(f"{arguments.out}: {len(lines)} cases")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

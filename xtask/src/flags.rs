@@ -1,0 +1,139 @@
+//! The page of upstream's flags and ours.
+
+use crate::page;
+use servebench_tests::{Flag, Row, SGLANG, Tool, has};
+use std::collections::BTreeSet;
+use std::fmt::{self, Write as _};
+
+const INTRODUCTION: &str = "\
+Every flag of SGLang 0.5.23's benchmark tools, as their own parsers have them, and what it is here. *Same* is \
+the same name, values, number of values and default; a boolean flag is off when it is left out. Where more is \
+to say, the last column says it. A test compares both command lines flag by flag, and fails where this page \
+would not be true.
+
+`bench-serving`, `bench-one-batch-server`, `profiler` and `send-one` understand unique prefixes of these flags, as \
+the Python tools do; flags that are only ours are written in full. Of a repeated flag the last counts. \
+[Coming from SGLang](../guide/from-sglang.md) says which command takes the place of which.";
+
+/// `flags-sglang.md`.
+pub(crate) fn sglang() -> Result<String, fmt::Error> {
+    let mut text = page("SGLang's flags", INTRODUCTION);
+    for tool in SGLANG {
+        write!(text, "## {}\n\n", tool.module)?;
+        let rows = tool.rows();
+        summary(&mut text, &tool, &rows)?;
+        text.push_str("| flag | value | default | here |\n|---|---|---|---|\n");
+        for row in &rows {
+            self::row(&mut text, row)?;
+        }
+        server(&mut text, &tool)?;
+        ours(&mut text, &tool)?;
+    }
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    Ok(text)
+}
+
+fn summary(text: &mut String, tool: &Tool, rows: &[Row]) -> fmt::Result {
+    let said = rows.iter().filter(|row| row.said.is_some()).count();
+    let refused = rows.iter().filter(|row| row.refused.is_some()).count();
+    writeln!(
+        text,
+        "`python -m {}` is `{}` here. {} flags: {} the same, {said} better or other, {refused} refused.\n",
+        tool.module,
+        tool.program,
+        rows.len(),
+        rows.len() - said - refused
+    )
+}
+
+fn row(text: &mut String, row: &Row) -> fmt::Result {
+    let Row { flag, .. } = row;
+    let names: Vec<String> =
+        [&flag.name].into_iter().chain(&flag.aliases).map(|name| format!("`{name}`")).collect();
+    let default = match flag.default_text().filter(|_| flag.kind != "switch") {
+        Some(default) if default.starts_with('<') => default.trim_matches(['<', '>']).to_owned(),
+        Some(default) => format!("`{default}`"),
+        None => String::new(),
+    };
+    let here = match (row.refused, row.said) {
+        (Some(refused), _) => format!("**refused**: {}; {}", refused.why, refused.instead),
+        (None, Some(verdict)) => verdict.how.to_owned(),
+        (None, None) => "same".to_owned(),
+    };
+    writeln!(text, "| {} | {} | {default} | {} |", names.join(" "), value(flag), cell(&here))
+}
+
+/// What follows the flag on a command line.
+fn value(flag: &Flag) -> String {
+    if flag.is_switch() {
+        return String::new();
+    }
+    let kind = match flag.kind.as_str() {
+        "int" => "integer",
+        kind if kind.contains("float") => "number",
+        kind if kind.contains("goodput") => "KEY:MS",
+        _ => "text",
+    };
+    let one = match flag.choices.as_slice() {
+        [] => kind.to_owned(),
+        choices => choices.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>().join(" "),
+    };
+    match flag.nargs.as_deref() {
+        Some("+") => format!("{one}, one or more"),
+        Some("*") => format!("{one}, any number"),
+        Some("?") => format!("{one}, or nothing"),
+        _ => one,
+    }
+}
+
+fn cell(text: &str) -> String {
+    text.replace('|', "\\|")
+}
+
+/// The flags that the tool hands on to the server it starts: one row for all.
+fn server(text: &mut String, tool: &Tool) -> fmt::Result {
+    let handed_on = tool.flags_of_its_server();
+    let Some(refused) = servebench_cli::Refused::of_its_server(tool.known_as) else {
+        return Ok(());
+    };
+    let command = tool.command();
+    let used: Vec<&Flag> = handed_on.iter().filter(|flag| has(&command, &flag.name)).collect();
+    let names: Vec<String> = used.iter().map(|flag| format!("`{}`", flag.name)).collect();
+    writeln!(
+        text,
+        "| {} flags of the server | | | **refused**: {}; {} |",
+        handed_on.len() - used.len(),
+        cell(refused.why),
+        cell(refused.instead)
+    )?;
+    writeln!(
+        text,
+        "\nOf the server's flags these are taken, for what the tool itself does with them: {}.",
+        names.join(", ")
+    )
+}
+
+/// The flags that only our program has.
+fn ours(text: &mut String, tool: &Tool) -> fmt::Result {
+    // The wrapper's flags are bench-serving's, which has a section of its own.
+    if tool.abbreviable.is_empty() {
+        text.push('\n');
+        return Ok(());
+    }
+    let theirs: BTreeSet<String> = servebench_tests::SGLANG
+        .iter()
+        .filter(|other| other.program == tool.program)
+        .flat_map(|other| other.flags().into_iter().chain(other.flags_of_its_server()))
+        .flat_map(|flag| flag.aliases.into_iter().chain([flag.name]))
+        .collect();
+    let command = tool.command();
+    let mut names: Vec<String> = command
+        .get_arguments()
+        .filter_map(|arg| Some(format!("--{}", arg.get_long()?)))
+        .filter(|name| !theirs.contains(name) && name != "--help" && name != "--version")
+        .collect();
+    names.sort();
+    let names: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    writeln!(text, "\nOnly `{}` has {}.\n", tool.program, names.join(", "))
+}
