@@ -32,7 +32,7 @@ class Reply(golden.Reply):
     def __init__(self, body, settings):
         prompt = body.get("prompt")
         if isinstance(prompt, list):
-            body = {**body, "prompt": "".join(prompt)}
+            body = {**body, "prompt": "".join(map(str, prompt))}
         if body.get("max_tokens") == 0:
             body = {**body, "max_tokens": 1}
         super().__init__(body, settings)

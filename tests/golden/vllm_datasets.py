@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Records the prompts of `vllm bench serve` for the datasets that make_vllm.py leaves out, into vllm_datasets.json.
 
-    vllm_datasets.py --python VENV/bin/python [--out FILE]
+    vllm_datasets.py --python VENV/bin/python [--out FILE] [--only NAME ...]
+
+With --only, the cases whose names begin so are made anew, and the others of the file stay.
 
 Each seed is a process of its own whose PYTHONHASHSEED is that seed: what timed_trace sends depends on the hash of text.
 """
@@ -53,6 +55,35 @@ def cases(seed):
     speed = ["--dataset-name", "speed_bench", "--dataset-path", "{FIXTURES}/vllm_speed_bench"]
     yield "spec_bench/tiny-llama/in-order", "tiny-llama", [*spec, "--disable-shuffle", "--num-prompts", "4"]
     yield "speed_bench/tiny-llama/in-order", "tiny-llama", [*speed, "--disable-shuffle", "--num-prompts", "4"]
+    media = [
+        *CHAT, "--dataset-name", "random-mm", "--random-input-len", "14", "--random-output-len", "3", "--random-mm-bucket-config",
+        "{(8, 12, 1): 0.7, (16, 9, 1): 0.3, (16, 9, 4): 0}", "--random-mm-base-items-per-request", "2",
+    ]
+    yield "random-mm/bytes/plain", "bytes", media
+    yield "random-mm/tiny-llama/range", "tiny-llama", [*media, "--random-mm-num-mm-items-range-ratio", "1.0", "--random-range-ratio", "0.4"]
+    yield "random-mm/drift/limit", "drift", [
+        *media, "--random-mm-num-mm-items-range-ratio", "0.5", "--random-mm-limit-mm-per-prompt", '{"image": 2, "video": 0}',
+        "--random-prefix-len", "5", "--enable-multimodal-chat",
+    ]
+    images = [*CHAT, "--dataset-name", "custom_image", "--dataset-path", "{FIXTURES}/vllm_images.jsonl"]
+    yield "custom_image/tiny-llama/plain", "tiny-llama", [*images, "--num-prompts", "3"]
+    yield "custom_image/tiny-llama/more-than-there-are", "tiny-llama", [*images, "--custom-output-len", "5", "--enable-multimodal-chat"]
+    yield "custom_image/bytes/in-order", "bytes", [*images, "--num-prompts", "-1", "--disable-shuffle"]
+    grade_school = ["--dataset-name", "hf", "--dataset-path", "{FIXTURES}/vllm_hf/gsm8k", "--hf-name", "openai/gsm8k", "--hf-subset", "default"]
+    yield "hf/tiny-llama/gsm8k-whole", "tiny-llama", [*grade_school, "--no-stream", "--num-prompts", "5"]
+    yield "hf/tiny-llama/gsm8k-more-than-there-are", "tiny-llama", [*grade_school, "--no-stream", "--num-prompts", "12", "--hf-output-len", "3"]
+    if seed == 0:
+        for name, folder, id, more in (
+            ("mt-bench", "mt_bench", "philschmid/mt-bench", ["--skip-chat-template"]),
+            ("humaneval", "humaneval", "openai/openai_humaneval", []),
+            ("aimo", "aimo", "AI-MO/NuminaMath-CoT", []),
+            ("aimo-fixed", "aimo", "AI-MO/NuminaMath-1.5", ["--output-len", "4"]),
+            ("conversations", "conversations", "Aeala/ShareGPT_Vicuna_unfiltered", ["--hf-split", "train"]),
+            ("mlperf", "mlperf", "mgoin/mlperf-inference-llama2-data", []),
+            ("mmstar", "mmstar", "Lin-Chen/MMStar", [*CHAT, "--hf-split", "validation"]),
+        ):
+            flags = ["--dataset-name", "hf", "--dataset-path", "{FIXTURES}/vllm_hf/" + folder, "--hf-name", id, "--disable-shuffle", *more]
+            yield f"hf/tiny-llama/{name}", "tiny-llama", flags
     if seed == 0:  # The tool shuffles these with seed 0, whatever was said.
         yield "spec_bench/tiny-llama/plain", "tiny-llama", spec
         yield "spec_bench/tiny-llama/category", "tiny-llama", [*spec, "--spec-bench-category", "math", "--num-prompts", "-1"]
@@ -76,7 +107,7 @@ def without_pixels(value):
     return value
 
 
-def record(seed, out):
+def record(seed, out, only):
     import make_vllm as made
 
     server = made.golden.CaptureServer()
@@ -85,6 +116,8 @@ def record(seed, out):
             reference = made.Reference((HERE.parent / "fixtures").resolve(), server, Path(scratch))
             recorded = []
             for name, tokenizer, flags in cases(seed):
+                if only and not name.startswith(tuple(only)):
+                    continue
                 server.reset()
                 argv = [*made.COMMON, *made.SAVED, "--seed", str(seed), "--request-id-prefix", "r-", "--num-prompts", "8", *flags]
                 status, _, result = reference.run(argv, tokenizer)
@@ -110,23 +143,27 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", required=True, help="the interpreter that has vllm")
     parser.add_argument("--out", type=Path, default=HERE / "vllm_datasets.json")
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="begin of the names of the cases to make")
     parser.add_argument("--seed", type=int, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.seed is not None:
-        record(arguments.seed, arguments.out)
+        record(arguments.seed, arguments.out, arguments.only)
         return
-    made_with, lines = None, []
+    made_with, made = None, []
+    if arguments.only:
+        kept = json.loads(arguments.out.read_text())["cases"]
+        made = [case for case in kept if not case["name"].startswith(tuple(arguments.only))]
     with tempfile.TemporaryDirectory() as scratch:
         for seed in (0, 1, 42):
             part = Path(scratch) / f"{seed}.json"
-            command = [arguments.python, __file__, "--python", arguments.python, "--out", part, "--seed", str(seed)]
+            command = [arguments.python, __file__, "--python", arguments.python, "--out", part, "--seed", str(seed), "--only", *arguments.only]
             subprocess.run(command, check=True, env={**os.environ, "PYTHONHASHSEED": str(seed)})
             read = json.loads(part.read_text())
             made_with = read["made_with"]
-            lines += [json.dumps(case, ensure_ascii=False) for case in read["cases"]]
-    body = ",\n".join(lines)
+            made += read["cases"]
+    body = ",\n".join(json.dumps(case, ensure_ascii=False) for case in made)
     arguments.out.write_text(f'{{"made_with": {json.dumps(made_with)}, "cases": [\n{body}\n]}}\n')
-    print(f"{arguments.out}: {len(lines)} cases")
+    print(f"{arguments.out}: {len(made)} cases")
 
 
 if __name__ == "__main__":

@@ -14,9 +14,9 @@ use servebench_core::random::NumpyLegacy;
 use std::collections::BTreeMap;
 
 /// One recorded run.
-struct Case(Value);
+pub(crate) struct Case(pub(crate) Value);
 
-fn cases(name: &str) -> Vec<Case> {
+pub(crate) fn cases(name: &str) -> Vec<Case> {
     let path = root().join("tests/golden").join(format!("vllm_{name}.json"));
     let text = std::fs::read_to_string(path).expect("the golden file");
     let mut golden: Value = serde_json::from_str(&text).expect("JSON");
@@ -26,11 +26,11 @@ fn cases(name: &str) -> Vec<Case> {
 }
 
 impl Case {
-    fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.0["name"].as_str().expect("a name")
     }
 
-    fn rows(&self, key: &str) -> &[Value] {
+    pub(crate) fn rows(&self, key: &str) -> &[Value] {
         self.0[key].as_array().map(Vec::as_slice).unwrap_or_default()
     }
 
@@ -40,14 +40,30 @@ impl Case {
 }
 
 /// A recorded run that was made again.
-struct Rerun {
-    calls: Vec<Call>,
-    printed: String,
-    result: Map<String, Value>,
+pub(crate) struct Rerun {
+    pub(crate) ended: Code,
+    pub(crate) calls: Vec<Call>,
+    pub(crate) printed: String,
+    pub(crate) result: Map<String, Value>,
 }
 
-/// Runs `case` again with its own command line, against a server that answers with `respond`.
-fn rerun(case: &Case, respond: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static) -> Rerun {
+/// Runs `case` again with its own command line, against a server that answers with `respond`. All must go
+/// well; the calls are those that ask for tokens.
+pub(crate) fn rerun(
+    case: &Case,
+    respond: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
+) -> Rerun {
+    let mut run = rerun_whole(case, respond);
+    assert_eq!(run.ended, Code::Done, "{}: {}", case.name(), run.printed);
+    run.calls.retain(is_generation);
+    run
+}
+
+/// The same, however it ends, with all calls.
+pub(crate) fn rerun_whole(
+    case: &Case,
+    respond: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
+) -> Rerun {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let server = Capture::start(respond).expect("a server on loopback");
     let fixtures = root().join("tests/fixtures");
@@ -69,15 +85,14 @@ fn rerun(case: &Case, respond: impl Fn(&Call, usize) -> Answer + Send + Sync + '
     let (io, captured) = Io::captured();
     let ended = bench_vllm::run(words.map(Into::into).collect(), &environment, &io);
     let ended = ended.unwrap_or_else(|failure| panic!("{}: {failure}", case.name()));
-    assert_eq!(ended, Code::Done, "{}: {}", case.name(), captured.err());
     let result = std::fs::read_to_string(folder.path().join("result.json")).ok();
     let result = result.map(|text| serde_json::from_str(&text).expect("strict JSON"));
-    let calls = server.calls().into_iter().filter(is_generation).collect();
-    Rerun { calls, printed: captured.out(), result: result.unwrap_or_default() }
+    let calls = server.calls();
+    Rerun { ended, calls, printed: captured.out(), result: result.unwrap_or_default() }
 }
 
 /// Some words, whatever is asked.
-fn answer(call: &Call) -> Answer {
+pub(crate) fn answer(call: &Call) -> Answer {
     if !is_generation(call) {
         return Answer::text(404, "no such route\n");
     }
@@ -115,7 +130,7 @@ fn every_prompt_is_the_python_tools() {
 }
 
 /// Headers that are no choice of the command line.
-const TRANSPORT: [&str; 8] = [
+pub(crate) const TRANSPORT: [&str; 8] = [
     "host",
     "accept",
     "accept-encoding",
@@ -243,7 +258,7 @@ fn tables_and_results_are_the_python_tools() {
 }
 
 /// The recorded reply, piece by piece.
-fn recorded(reply: &Value) -> Answer {
+pub(crate) fn recorded(reply: &Value) -> Answer {
     Answer {
         status: reply["status"].as_u64().and_then(|status| u16::try_from(status).ok()).unwrap_or(0),
         kind: reply["type"].as_str().unwrap_or_default().to_owned(),
@@ -274,7 +289,7 @@ fn want_error(case: &Case, request: usize) -> &str {
 }
 
 /// Line for line: labels, widths and titles; and the value where it is a count.
-fn compare_tables(case: &Case, printed: &str) {
+pub(crate) fn compare_tables(case: &Case, printed: &str) {
     let mut ours: Vec<&str> = printed.lines().collect();
     let own = ours.iter().position(|line| *line == format!("{:-^50}", "Client"));
     let own = own.unwrap_or_else(|| panic!("{}: no section of ours", case.name()));
@@ -308,7 +323,7 @@ fn what_cannot_be_run_is_found_before_any_work() {
         (&["--percentile-metrics", "ttft,nonsense"], "nonsense"),
         (&["--header", "nothing"], "--header"),
         (&["--s", "1"], "ambiguous"),
-        (&["--plot-timeline"], "not built here yet"),
+        (&["--plot-timeline", "--timeline-itl-thresholds", "50"], "--timeline-itl-thresholds"),
     ] {
         let (code, text) = run(words);
         assert_eq!(code, Code::Usage, "{words:?}: {text}");

@@ -21,7 +21,10 @@ const FOLDER: &str = "docs/src/reference";
 /// The programs whose `--help` is shown, with their subcommands.
 const PROGRAMS: [(&str, &[&str]); 6] = [
     ("bench-serving", &[]),
-    ("bench-vllm", &["serve"]),
+    (
+        "bench-vllm",
+        &["serve", "throughput", "latency", "long-document-qa", "hash", "prefix-block-hash"],
+    ),
     ("bench-one-batch-server", &[]),
     ("profiler", &["start", "stop", "flush-cache", "server-info"]),
     ("send-one", &[]),

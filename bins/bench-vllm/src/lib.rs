@@ -1,11 +1,22 @@
 //! Measures LLM inference servers: flags, table and result of vllm bench, and more.
 
+mod hash;
+mod offline;
 mod serve;
+mod workloads;
 
+pub use hash::{HashCommand, PrefixBlockHashCommand};
+pub use offline::{LatencyCommand, ThroughputCommand};
 pub use serve::ServeArgs;
+pub use workloads::LongDocumentQaCommand;
 
-use servebench_cli::vllm::{VllmPlan, parse_serve, serve};
-use servebench_cli::{Code, Environment, Failure, Io};
+use servebench_cli::hash::{self as hashes, BLOCK_HASH_FLAGS, HASH_FLAGS};
+use servebench_cli::vllm::sweep::sweep;
+use servebench_cli::vllm::{
+    VllmPlan, latency, long_document_qa, parse_latency, parse_long_document_qa, parse_serve,
+    parse_throughput, serve, throughput,
+};
+use servebench_cli::{Code, Environment, Failure, Io, parse_as};
 use std::ffi::OsString;
 
 const HELP: &str = "\
@@ -14,7 +25,13 @@ Measures LLM inference servers: flags, table and result of vllm bench, and more
 Usage: bench-vllm <COMMAND> [OPTIONS]
 
 Commands:
-  serve  Sends requests to a running server and reports latencies and throughput
+  serve              Sends requests to a running server and reports latencies and throughput
+  throughput         Sends all requests at once: requests and tokens per second
+  latency            Sends whole batches one after the other: how long each takes
+  long-document-qa   Sends the same long prompts again and again: how long all take
+  sweep              Runs serve over many settings of server and client, and plots them
+  hash               Times the hash functions of a prefix cache; no server
+  prefix-block-hash  Times chains of block hashes; no server
 
 Options:
       --help     This text; after a command, its flags
@@ -37,10 +54,27 @@ pub fn run(
     };
     match command.to_str() {
         Some("serve") => run_serve(arguments, environment, io),
+        Some("throughput") => {
+            let parsed = parse_throughput::<ThroughputCommand>(arguments, io)?;
+            parsed.map_or(Ok(Code::Done), |command| throughput(command.args, environment, io))
+        }
+        Some("latency") => {
+            let parsed = parse_latency::<LatencyCommand>(arguments, io)?;
+            parsed.map_or(Ok(Code::Done), |command| latency(command.args, environment, io))
+        }
+        Some("long-document-qa") => {
+            let parsed = parse_long_document_qa::<LongDocumentQaCommand>(arguments, io)?;
+            parsed
+                .map_or(Ok(Code::Done), |command| long_document_qa(&command.args, environment, io))
+        }
+        Some("sweep") => sweep(arguments, environment, io),
+        Some("hash") => run_hash(arguments, io),
+        Some("prefix-block-hash") => run_prefix_block_hash(arguments, io),
         Some("--help" | "-h" | "help") => say(HELP),
         Some("--version" | "-V") => say(concat!("bench-vllm ", env!("CARGO_PKG_VERSION"))),
         _ => Err(Failure::usage(format!(
-            "no command is called `{}` (known: serve)",
+            "no command is called `{}` (known: serve, throughput, latency, long-document-qa, sweep, hash, \
+             prefix-block-hash)",
             command.to_string_lossy()
         ))
         .hint("bench-vllm --help lists what there is")),
@@ -60,4 +94,15 @@ fn run_serve(
         return Ok(Code::Done);
     }
     serve(&plan, environment, io)
+}
+
+fn run_hash(arguments: Vec<OsString>, io: &Io) -> Result<Code, Failure> {
+    let parsed = parse_as::<HashCommand>(arguments, "benchmark_hash.py", HASH_FLAGS, io)?;
+    parsed.map_or(Ok(Code::Done), |command| hashes::hash(&command.args, io))
+}
+
+fn run_prefix_block_hash(arguments: Vec<OsString>, io: &Io) -> Result<Code, Failure> {
+    let (tool, flags) = ("benchmark_prefix_block_hash.py", BLOCK_HASH_FLAGS);
+    let parsed = parse_as::<PrefixBlockHashCommand>(arguments, tool, flags, io)?;
+    parsed.map_or(Ok(Code::Done), |command| hashes::prefix_block_hash(&command.args, io))
 }

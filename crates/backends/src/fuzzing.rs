@@ -1,8 +1,11 @@
 //! What must hold for all bytes, as functions that a fuzzer and the property tests share.
 
 use crate::sse::Events;
+use crate::vllm::{VllmBackend, VllmOptions};
 use crate::{BackendKind, GenerateOptions};
-use servebench_core::{Decode, End, Failure, FailureKind, Progress, Reply, Request, Stamp};
+use servebench_core::{
+    Decode, End, Failure, FailureKind, Progress, Protocol, Reply, Request, Stamp,
+};
 
 /// Events do not depend on how the bytes were cut. The first byte chooses the cuts.
 pub fn sse(data: &[u8]) {
@@ -63,9 +66,47 @@ pub fn embeddings_answer(data: &[u8]) {
     frames(BackendKind::SglangEmbedding, data);
 }
 
+/// No stream of a response panics, and cuts change stamps only.
+pub fn responses_frames(data: &[u8]) {
+    frames_of(&*vllm(VllmBackend::OpenaiResponses), data);
+}
+
+/// No stream of a transcription panics, and cuts change stamps only.
+pub fn transcription_frames(data: &[u8]) {
+    frames_of(&*vllm(VllmBackend::OpenaiAudio), data);
+}
+
+/// No answer with pooled data, a ranking or bytes panics, nor does a header with their counts, and cuts
+/// change stamps only. The second byte chooses.
+pub fn pooling_answer(data: &[u8]) {
+    let [seed, choice, rest @ ..] = data else { return };
+    let mut options = VllmOptions::default();
+    let backend = match choice % 3 {
+        0 => VllmBackend::VllmPooling,
+        1 => VllmBackend::VllmRerank,
+        _ => {
+            options.extra_body.insert("encoding_format".to_owned(), "bytes".into());
+            VllmBackend::OpenaiEmbeddings
+        }
+    };
+    let protocol = backend.protocol(backend.info().endpoint, options);
+    frames_of(&*protocol, &[&[*seed], rest].concat());
+    let mut reply = Reply::default();
+    let header = String::from_utf8_lossy(rest);
+    protocol.decoder(&Request::default()).metadata(&header, &mut reply);
+    assert!(reply.failure.is_none() && reply.prompt_tokens != Some(0), "a header only counts");
+}
+
+fn vllm(backend: VllmBackend) -> std::sync::Arc<dyn Protocol> {
+    backend.protocol(backend.info().endpoint, VllmOptions::default())
+}
+
 fn frames(kind: BackendKind, data: &[u8]) {
+    frames_of(&*kind.protocol(GenerateOptions::default()), data);
+}
+
+fn frames_of(protocol: &dyn Protocol, data: &[u8]) {
     let Some((&seed, data)) = data.split_first() else { return };
-    let protocol = kind.protocol(GenerateOptions::default());
     let request = Request { output_len: 4, ..Request::default() };
     let broken = || End::Broken(Failure::new(FailureKind::Reset, "reset"));
     for end in [End::Complete, broken()] {

@@ -20,6 +20,12 @@ const PIECES: &[&str] = &[
     "data:{\"text_output\":\"ab\"}\n\n",
     "{\"data\":[{\"embedding\":[0.5,NaN]}],\"usage\":{\"prompt_tokens\":3}}",
     "{\"data\":[{\"embedding\":\"AAAA\"},{}]}",
+    "{\"data\":[{\"data\":[[0.5]]}],\"results\":[{\"relevance_score\":1}]}",
+    "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"a\"}\n\n",
+    "data: {\"type\":\"response.reasoning_text.delta\",\"delta\":\"\\ud83d\"}\n\n",
+    "data: {\"type\":\"response.completed\",\"response\":{\"usage\":{\"output_tokens\":2}}}\n\n",
+    "data: {\"type\":\"response.failed\",\"response\":{\"error\":{\"message\":\"no\"}}}\n\n",
+    "{\"object\":\"response\",\"output\":[{\"content\":[{\"text\":\"a\"}]}]}",
     "data: {\"error\":{\"message\":\"no\"}}\n\n",
     "event: error\n",
     "event: ping\ndata: x\n\n",
@@ -64,6 +70,9 @@ proptest! {
         run(fuzzing::chat_frames, seed, &bytes);
         run(fuzzing::triton_frames, seed, &bytes);
         run(fuzzing::embeddings_answer, seed, &bytes);
+        run(fuzzing::responses_frames, seed, &bytes);
+        run(fuzzing::transcription_frames, seed, &bytes);
+        run(fuzzing::pooling_answer, seed, &[&[seed], bytes.as_slice()].concat());
     }
 
     #[test]
@@ -72,6 +81,9 @@ proptest! {
         fuzzing::native_frames(&bytes);
         fuzzing::completions_frames(&bytes);
         fuzzing::chat_frames(&bytes);
+        fuzzing::responses_frames(&bytes);
+        fuzzing::transcription_frames(&bytes);
+        fuzzing::pooling_answer(&bytes);
     }
 }
 

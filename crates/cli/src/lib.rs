@@ -35,6 +35,7 @@ mod fetching;
 pub mod fuzzing;
 pub mod hash;
 mod io;
+mod launch;
 mod names;
 mod network;
 pub mod one_batch;

@@ -25,13 +25,28 @@ pub enum RefusedFlags {
 }
 
 /// What is refused.
-pub const REFUSED: &[Refused] = &[Refused {
-    tool: "sglang.bench_one_batch_server",
-    flags: RefusedFlags::OfItsServer,
-    why: "flags of SGLang's launch_server are not taken here: they start a Python server",
-    instead: "they go into the command of --launch, \
-              as in --launch 'python -m sglang.launch_server --model-path MODEL --tp-size 2'",
-}];
+pub const REFUSED: &[Refused] = &[
+    Refused {
+        tool: "sglang.bench_one_batch_server",
+        flags: RefusedFlags::OfItsServer,
+        why: "flags of SGLang's launch_server are not taken here: they start a Python server",
+        instead: "they go into the command of --launch, \
+                  as in --launch 'python -m sglang.launch_server --model-path MODEL --tp-size 2'",
+    },
+    of_the_engine("vllm bench throughput"),
+    of_the_engine("vllm bench latency"),
+    of_the_engine("benchmark_long_document_qa_throughput.py"),
+];
+
+/// The engine options of a command that runs one in its process.
+const fn of_the_engine(tool: &'static str) -> Refused {
+    Refused {
+        tool,
+        flags: RefusedFlags::OfItsServer,
+        why: "options of vLLM's engine are not taken here: the engine is in the server",
+        instead: "start the server with them, as in vllm serve MODEL --tensor-parallel-size 2",
+    }
+}
 
 impl Refused {
     /// The refusal of this flag of a tool, by its name.

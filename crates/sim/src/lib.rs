@@ -54,6 +54,7 @@ mod config;
 pub mod engine;
 mod error;
 mod faults;
+mod form;
 mod front;
 #[doc(hidden)]
 pub mod fuzzing;

@@ -1,8 +1,9 @@
 //! What a generation request asks for, whatever endpoint it came to.
 
+use crate::form;
 use crate::request::{
-    ChatBody, CompletionsBody, NativeBody, OneOrMany, Prompt, Prompts, Rid, Sampling,
-    StreamOptions, ToolChoice, TritonBody,
+    ChatBody, CompletionsBody, NativeBody, OneOrMany, Prompt, Prompts, ResponsesBody, Rid,
+    Sampling, StreamOptions, ToolChoice, TritonBody,
 };
 use crate::wire::{ApiError, Endpoint};
 use std::borrow::Cow;
@@ -52,12 +53,18 @@ pub(crate) struct Order<'a> {
 
 impl<'a> Order<'a> {
     /// Reads a request body.
-    pub(crate) fn parse(endpoint: Endpoint, body: &'a [u8]) -> Result<Self, ApiError> {
+    pub(crate) fn parse(
+        endpoint: Endpoint,
+        content_type: &str,
+        body: &'a [u8],
+    ) -> Result<Self, ApiError> {
         let bad = |error: serde_json::Error| ApiError::bad_request(error.to_string());
         let order = match endpoint {
             Endpoint::Generate => native(serde_json::from_slice(body).map_err(bad)?),
             Endpoint::Completions => completions(serde_json::from_slice(body).map_err(bad)?),
             Endpoint::Chat => chat(serde_json::from_slice(body).map_err(bad)?),
+            Endpoint::Responses => responses(serde_json::from_slice(body).map_err(bad)?),
+            Endpoint::Transcription => transcription(content_type, body),
             Endpoint::Triton => triton(serde_json::from_slice(body).map_err(bad)?),
         }?;
         let sequences = order.prompts.len().saturating_mul(order.choices);
@@ -86,6 +93,7 @@ impl Prompt<'_> {
             Self::Text(text) => text.is_empty(),
             Self::Ids(ids) => ids.is_empty(),
             Self::Chat(_) => false,
+            Self::Audio(file) => file.is_empty(),
         }
     }
 }
@@ -257,6 +265,60 @@ fn chat(body: ChatBody<'_>) -> Result<Order<'_>, ApiError> {
         rid: body.rid,
     })?;
     Ok(Order { images: vec![images], thinking, tool, ..order })
+}
+
+fn responses(body: ResponsesBody<'_>) -> Result<Order<'_>, ApiError> {
+    let input = body.input.ok_or_else(|| ApiError::bad_request("`input` is missing"))?.0;
+    if input.texts.iter().all(|text| text.is_empty()) && input.images.is_empty() {
+        return Err(ApiError::bad_request("`input` is empty"));
+    }
+    let order = openai(Common {
+        endpoint: Endpoint::Responses,
+        model: body.model,
+        prompts: Prompts { rows: vec![Prompt::Chat(input.texts)], batch: false },
+        tokens: body.max_output_tokens.unwrap_or(DEFAULT_TOKENS),
+        n: None,
+        stream: body.stream,
+        stream_options: None,
+        ignore_eos: body.ignore_eos,
+        cached_details: None,
+        rid: None,
+    })?;
+    Ok(Order { images: vec![input.images], ..order })
+}
+
+/// A form with a recording. A flag is on when it says so in the way of JSON, Python or a browser.
+fn transcription<'a>(content_type: &str, body: &'a [u8]) -> Result<Order<'a>, ApiError> {
+    let fields = form::fields(content_type, body)
+        .ok_or_else(|| ApiError::bad_request("the body is no multipart/form-data"))?;
+    let field = |name: &str| fields.iter().find(|field| field.name == name);
+    let flag = |name| {
+        let on = |text: &str| ["true", "1", "on"].iter().any(|on| text.eq_ignore_ascii_case(on));
+        field(name).map(|field| on(&field.text()))
+    };
+    let file = field("file").ok_or_else(|| ApiError::bad_request("`file` is missing"))?;
+    let tokens = match field("max_completion_tokens").map(|field| field.text().parse()) {
+        None => DEFAULT_TOKENS,
+        Some(Ok(tokens)) => tokens,
+        Some(Err(_)) => {
+            return Err(ApiError::bad_request("`max_completion_tokens` is no number"));
+        }
+    };
+    openai(Common {
+        endpoint: Endpoint::Transcription,
+        model: field("model").map(|field| Cow::Owned(field.text().into_owned())),
+        prompts: Prompts { rows: vec![Prompt::Audio(file.value)], batch: false },
+        tokens,
+        n: None,
+        stream: flag("stream"),
+        stream_options: Some(StreamOptions {
+            include_usage: flag("stream_include_usage"),
+            continuous_usage_stats: flag("stream_continuous_usage_stats"),
+        }),
+        ignore_eos: flag("ignore_eos"),
+        cached_details: None,
+        rid: None,
+    })
 }
 
 /// A tool is called when tools are given and `tool_choice` asks for one; without `tool_choice`

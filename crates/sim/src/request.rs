@@ -1,6 +1,10 @@
 //! Request bodies of the generating endpoints, read leniently: unknown fields are ignored, known
 //! ones must have their type.
 
+mod others;
+
+pub(crate) use others::{EmbeddingsBody, ResponsesBody};
+
 use crate::picture::Images;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -76,20 +80,6 @@ pub(crate) struct TritonBody<'a> {
     pub(crate) accumulate_tokens: Option<bool>,
 }
 
-/// The body of `/v1/embeddings`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(crate) struct EmbeddingsBody<'a> {
-    #[serde(borrow)]
-    pub(crate) model: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    pub(crate) input: Option<Prompts<'a>>,
-    #[serde(borrow)]
-    pub(crate) encoding_format: Option<Cow<'a, str>>,
-    #[serde(borrow)]
-    pub(crate) rid: Option<Rid<'a>>,
-}
-
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct StreamOptions {
@@ -148,6 +138,8 @@ pub(crate) enum Prompt<'a> {
     Ids(Vec<u32>),
     /// The texts of a chat's messages.
     Chat(Vec<Cow<'a, str>>),
+    /// A recording.
+    Audio(&'a [u8]),
 }
 
 /// The prompts of one request, and whether they came as a list of prompts.

@@ -1,6 +1,7 @@
 //! Texts and media of a prompt, and the messages that are made of them.
 
 use super::VllmBackend;
+use super::recording::recording;
 use crate::body::prompt_value;
 use serde_json::{Value, json};
 use servebench_core::{Picture, Prompt, Sample};
@@ -57,14 +58,20 @@ fn split(prompt: &Prompt) -> Option<(&str, &[Value])> {
     (fits && is_user && kind(first)? == "text").then_some((first.get("text")?.as_str()?, media))
 }
 
-/// Puts a prompt with media into the words that CLIP and VLM2Vec models want. `number` is the one at the
-/// end of the request's id; without it VLM2Vec is asked about the image alone.
+/// Puts a sample with media into the form that the backend wants: a recording is a file for transcriptions;
+/// CLIP and VLM2Vec models want words of their own. `number` is the one at the end of the request's id;
+/// without it VLM2Vec is asked about the image alone.
 pub(super) fn adapt(backend: VllmBackend, sample: &mut Sample, number: Option<u64>) {
     let media = media(sample);
     if media.is_empty() {
         return;
     }
     let (words, place) = match backend {
+        VllmBackend::OpenaiAudio => {
+            sample.audio = media.iter().find_map(recording).map(Box::new);
+            sample.prompt = Prompt::Text(String::new());
+            return;
+        }
         VllmBackend::OpenaiEmbeddingsClip | VllmBackend::InfinityEmbeddingsClip => {
             (String::new(), Media::AfterText)
         }

@@ -8,6 +8,7 @@ mod completions;
 mod content;
 mod pooling;
 mod reading;
+mod recording;
 mod responses;
 
 use serde_json::{Map, Value};
@@ -185,8 +186,9 @@ impl VllmBackend {
         matches!(self.info().form, Form::Chat | Form::Responses | Form::EmbeddingsChat)
     }
 
-    /// Puts the prompt of a sample with media into the words that this backend's models want. `number` is
-    /// the one at the end of the request's id, if it has an id. To be done once, before encoding.
+    /// Puts a sample with media into the form that this backend's models want: words for CLIP and VLM2Vec,
+    /// a file for transcriptions. `number` is the one at the end of the request's id, if it has an id. To be
+    /// done once, before encoding.
     pub fn adapt(self, sample: &mut Sample, number: Option<u64>) {
         content::adapt(self, sample, number);
     }

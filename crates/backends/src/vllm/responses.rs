@@ -105,7 +105,9 @@ struct ResponsesReading {
 impl Reading for ResponsesReading {
     fn frame(&mut self, at: Stamp, data: &[u8], reply: &mut Reply) -> Result<(), Problem> {
         let strict: Option<Event<'_>> = field::strict(data);
-        if let Some(event) = strict.filter(|event| !event.error.0 && !is_failure(event)) {
+        let is_plain =
+            |event: &Event<'_>| !event.error.0 && !event.kind.is_empty() && !is_failure(event);
+        if let Some(event) = strict.filter(is_plain) {
             return self.take(at, &event, reply);
         }
         let value = crate::json::value(data).map_err(Problem::Unreadable)?;
@@ -136,7 +138,7 @@ impl Reading for ResponsesReading {
     }
 }
 
-/// True for an event that says why there is no response, and for what may be one without a type.
+/// True for an event that says why there is no response.
 fn is_failure(event: &Event<'_>) -> bool {
     matches!(&*event.kind.0, "error" | "response.failed")
 }

@@ -5,7 +5,6 @@ mod body;
 mod case;
 mod facts;
 mod figures;
-mod launch;
 mod markdown;
 mod plan;
 mod prompts;
@@ -21,12 +20,12 @@ pub use result::CaseResult;
 
 use crate::exit::OrCode;
 use crate::fetching::Fetching;
+use crate::launch::{Launch, Launched, Ready, answers};
 use crate::profiler::{Around, ConnectionArgs, LiveServer, ServerKind};
 use crate::signals::Interrupts;
 use crate::{Code, Environment, Failure, Io};
 use case::{Purpose, Runner};
 use facts::Guards;
-use launch::Launched;
 use markdown::Heading;
 use plan::{Case, ProfilePass};
 use prompts::Maker;
@@ -69,7 +68,7 @@ pub fn one_batch(args: OneBatchArgs, environment: &Environment, io: &Io) -> Resu
     let launched = match &plan.launch {
         Some(command) => {
             let base: BaseUrl = plan.base_url.parse().or_code(Code::Usage)?;
-            if runtime.block_on(launch::answers(&base)) {
+            if runtime.block_on(answers(&base, Ready::Models)) {
                 return Err(Failure::usage(format!(
                     "--launch: a server answers at {base} already; that one would be measured"
                 ))
@@ -77,9 +76,17 @@ pub fn one_batch(args: OneBatchArgs, environment: &Environment, io: &Io) -> Resu
             }
             // From here on there is something to stop.
             interrupts.begin_measuring();
-            let mut launched = Launched::start(command, &runtime, io)?;
+            let launch = Launch {
+                flag: "--launch",
+                command,
+                show_stdout: true,
+                variables: &[],
+                timeout_flag: Some("--launch-timeout"),
+            };
+            let mut launched = Launched::start(&launch, &runtime, io)?;
+            io.say(format_args!("started: {command}"));
             let limit = Duration::from_secs(plan.launch_timeout.into());
-            launched.wait_ready(&plan.base_url, limit, &interrupts)?;
+            launched.wait_ready(&plan.base_url, Ready::Models, limit, &interrupts)?;
             Some(launched)
         }
         None => None,

@@ -2,8 +2,10 @@
 
 use super::prepare::request;
 use super::server::counters;
+use super::session::Session;
 use super::{VllmPlan, counters::Counters};
 use crate::Io;
+use crate::prepare::Prepared;
 use crate::serve::Beside;
 use servebench_control::Control;
 use servebench_core::{Prompt, Protocol, Record, Sample, Stamp};
@@ -73,7 +75,21 @@ impl Beside for Around<'_> {
     }
 }
 
-impl Around<'_> {
+impl<'a> Around<'a> {
+    /// Around the requests of `prepared`.
+    pub(super) fn new(session: &'a Session<'a>, prepared: &'a Prepared) -> Self {
+        Self {
+            plan: session.plan,
+            control: &session.server.control,
+            caller: &session.caller,
+            connect: &session.server.connect,
+            protocol: Arc::clone(&prepared.protocol),
+            first: prepared.samples.first(),
+            io: session.io,
+            state: Mutex::new(State::default()),
+        }
+    }
+
     /// Starts to send probes, from a thread with connections of its own: they neither wait for the cap
     /// nor for each other.
     fn probes(&self, rate: f64) -> Option<Probes> {

@@ -5,8 +5,9 @@ use super::plan::SIMULATED;
 use crate::{Failure, Plan};
 use servebench_backends::vllm::{Form, VllmBackend};
 use servebench_datasets::vllm::{
-    CustomOptions, PrefixRepetitionOptions, QuestionOptions, RandomOptions, RerankOptions,
-    SonnetOptions, SpeedBenchSubset, TimedTraceOptions, VllmDataset, VllmDatasetOptions,
+    CustomOptions, HfOptions, PrefixRepetitionOptions, QuestionOptions, RandomMediaOptions,
+    RandomOptions, RerankOptions, SonnetOptions, SpeedBenchSubset, TimedTraceOptions, VllmDataset,
+    VllmDatasetOptions,
 };
 
 /// What the dataset's flags are read beside.
@@ -31,6 +32,19 @@ impl Beside<'_> {
             return Err(Failure::usage(format!(
                 "--dataset-name {name} reads no file: drop --dataset-path"
             )));
+        }
+        let has_media = match &dataset {
+            VllmDataset::Hf(hf) => hf
+                .needs_messages(args.dataset_path.as_deref())
+                .map_err(|error| Failure::usage(error.to_string()))?,
+            other => other.has_media(),
+        };
+        if has_media && self.backend.info().form == Form::Completions {
+            return Err(Failure::usage(format!(
+                "--dataset-name {name} has messages with media or tools, which --backend {} does not take",
+                self.backend
+            ))
+            .hint("use --backend openai-chat"));
         }
         let timed = self.timed(&args, &dataset)?;
         self.warn(&args, &dataset, run);
@@ -86,11 +100,26 @@ impl Beside<'_> {
                 })
             }
             "sharegpt" => VllmDataset::ShareGpt { output_len: length(args.sharegpt_output_len)? },
-            "custom" => VllmDataset::Custom(CustomOptions {
-                output_len: match args.output_len.or(args.custom_output_len) {
-                    Some(len) => own_length("--custom-output-len", len)?,
-                    None => Some(256),
-                },
+            "random-mm" => {
+                self.random_media(args, length(args.random_output_len)?.unwrap_or(output))?
+            }
+            "custom" => VllmDataset::Custom(custom(args)?),
+            "custom_image" => VllmDataset::CustomImage {
+                rows: custom(args)?,
+                client_side_data: args.media.custom_ensure_client_side_data,
+            },
+            "custom_audio" => VllmDataset::CustomAudio(custom(args)?),
+            "hf" => VllmDataset::Hf(HfOptions {
+                name: args.hf.hf_name.clone(),
+                subset: args.hf.hf_subset.clone(),
+                split: args.hf.hf_split.clone(),
+                output_len: length(args.hf.hf_output_len)?,
+                messages: self.backend.is_templated_by_server(),
+                distance: (
+                    args.hf.blazedit_min_distance.unwrap_or(0.0),
+                    args.hf.blazedit_max_distance.unwrap_or(1.0),
+                ),
+                categories: args.hf.bfcl_categories.as_deref().map(parts).unwrap_or_default(),
             }),
             "burstgpt" => VllmDataset::BurstGpt { timed: trace.timed() == Some(true) },
             "sonnet" => {
@@ -135,6 +164,43 @@ impl Beside<'_> {
                 )));
             }
         })
+    }
+
+    fn random_media(
+        &self,
+        args: &VllmDatasetArgs,
+        output_len: u32,
+    ) -> Result<VllmDataset, Failure> {
+        let media = &args.media;
+        let input = if self.simulate { SIMULATED.1 } else { 1024 };
+        if args.random_batch_size.is_some_and(|size| size != 1) {
+            return Err(Failure::usage("--random-batch-size: not with --dataset-name random-mm"));
+        }
+        let limit = |kind: &str, own: u32| match &media.random_mm_limit_mm_per_prompt {
+            None => Ok(Some(own)),
+            Some(limits) => match limits.get(kind) {
+                None => Ok(None),
+                Some(limit) => {
+                    let most = limit.as_u64().and_then(|most| u32::try_from(most).ok());
+                    most.map(Some).ok_or_else(|| {
+                        Failure::usage(format!(
+                            "--random-mm-limit-mm-per-prompt: {limit} is no number of {kind}s"
+                        ))
+                    })
+                }
+            },
+        };
+        Ok(VllmDataset::RandomMedia(RandomMediaOptions {
+            input_len: args.input_len.or(args.random_input_len).unwrap_or(input),
+            output_len,
+            range_ratio: args.random_range_ratio.unwrap_or_default(),
+            prefix_len: args.random_prefix_len.unwrap_or(0),
+            base_items: media.random_mm_base_items_per_request.unwrap_or(1),
+            items_range_ratio: media.random_mm_num_mm_items_range_ratio.unwrap_or(0.0),
+            most_images: limit("image", 255)?,
+            most_videos: limit("video", 1)?,
+            buckets: media.random_mm_bucket_config.clone().unwrap_or_default(),
+        }))
     }
 
     /// Whether requests go by the times of the dataset.
@@ -190,6 +256,19 @@ impl Beside<'_> {
             );
         }
     }
+}
+
+/// What stands between commas.
+fn parts(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+fn custom(args: &VllmDatasetArgs) -> Result<CustomOptions, Failure> {
+    let output_len = match args.output_len.or(args.custom_output_len) {
+        Some(len) => own_length("--custom-output-len", len)?,
+        None => Some(256),
+    };
+    Ok(CustomOptions { output_len })
 }
 
 fn own_length(flag: &str, len: i64) -> Result<Option<u32>, Failure> {

@@ -9,16 +9,30 @@ mod arguments;
 mod beside;
 mod counters;
 mod dataset;
+mod latency;
+mod offline;
 mod plan;
+mod plots;
 mod prepare;
 mod result;
 mod run;
 mod server;
+mod session;
+pub mod sweep;
+mod throughput;
 mod values;
+mod workloads;
 
 pub use arguments::plain;
+pub use latency::{LATENCY_FLAGS, LatencyArgs, latency, parse_latency};
+pub use offline::OfflineArgs;
 pub use plan::{RampPlan, VllmLoadPlan, VllmPlan, VllmReportPlan, VllmServeArgs};
 pub use run::serve;
+pub use throughput::{THROUGHPUT_FLAGS, ThroughputArgs, parse_throughput, throughput};
+pub use workloads::{
+    LONG_DOCUMENT_QA_FLAGS, LongDocumentQaArgs, RepeatMode, long_document_qa,
+    parse_long_document_qa,
+};
 
 use crate::{Failure, Io, parse_as};
 use args::VLLM_FLAGS;

@@ -5,6 +5,7 @@ use super::args::{
     VllmReportArgs, VllmTargetArgs,
 };
 use super::dataset::Beside;
+use super::plots;
 use crate::args::{LoadArgs, OwnArgs, ReportArgs, SamplingArgs, TargetArgs};
 use crate::exit::OrCode;
 use crate::{Code, Environment, Failure, Plan, ServingArgs};
@@ -144,6 +145,17 @@ pub struct VllmReportPlan {
     pub dir: Option<PathBuf>,
     /// Its name.
     pub filename: Option<PathBuf>,
+    /// The thresholds of the timeline, in milliseconds; `None` when it is not drawn.
+    pub timeline_ms: Option<[f64; 2]>,
+    /// Whether the lengths are drawn.
+    pub lengths: bool,
+}
+
+impl VllmReportPlan {
+    /// Whether there is anything to write.
+    pub(super) fn writes(&self) -> bool {
+        self.save || self.lengths || self.timeline_ms.is_some()
+    }
 }
 
 /// Prompts, input length and output length of a simulated run in which nothing was said of them.
@@ -423,6 +435,15 @@ fn report_plan(args: VllmReportArgs, pooling: bool) -> Result<VllmReportPlan, Fa
     };
     let percentiles = args.metric_percentiles.as_deref().unwrap_or("99");
     let percentiles = parts(percentiles).iter().map(percentile).collect::<Result<_, _>>()?;
+    let thresholds = || {
+        let text = args.timeline_itl_thresholds.as_deref().unwrap_or("25,50");
+        plots::thresholds(text)
+            .map_err(|error| Failure::usage(format!("--timeline-itl-thresholds: {error}")))
+    };
+    let timeline_ms = args.plot_timeline.then(thresholds).transpose()?;
+    if pooling && timeline_ms.is_some() {
+        return Err(Failure::usage("--plot-timeline: replies of this --backend have no tokens"));
+    }
     Ok(VllmReportPlan {
         metrics,
         percentiles,
@@ -433,6 +454,8 @@ fn report_plan(args: VllmReportArgs, pooling: bool) -> Result<VllmReportPlan, Fa
         detailed: args.save_detailed,
         dir: args.result_dir,
         filename: args.result_filename,
+        timeline_ms,
+        lengths: args.plot_dataset_stats,
     })
 }
 

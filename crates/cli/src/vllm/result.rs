@@ -2,6 +2,7 @@
 
 use super::VllmPlan;
 use super::plan::RampPlan;
+use super::plots;
 use crate::exit::OrCode;
 use crate::names::Names;
 use crate::prepare::Prepared;
@@ -19,7 +20,7 @@ use servebench_report::vllm::{
 };
 use servebench_report::{Report, RequestRate, RunInfo};
 use servebench_tokens::Tokenizer;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A run that is over, and what it was.
 pub(super) struct Outcome<'a> {
@@ -71,8 +72,12 @@ impl Outcome<'_> {
         };
         let printed = io.print(table(&report).trim_end());
         say_failures(records, io);
-        if plan.report.save {
-            self.save(&report, environment, io)?;
+        if plan.report.writes() {
+            let path = self.path(&report.info);
+            if plan.report.save {
+                self.save(&report, &path, environment, io)?;
+            }
+            self.draw(&report, &path, io)?;
         }
         printed.or_code(Code::Output)?;
         if let Some(code) = interrupts.code() {
@@ -188,21 +193,48 @@ impl Outcome<'_> {
         }
     }
 
+    /// Where the result is, or would be.
+    fn path(&self, info: &VllmInfo) -> PathBuf {
+        let plan = &self.plan.report;
+        let name = plan.filename.clone().unwrap_or_else(|| file_name(info).into());
+        match &plan.dir {
+            Some(dir) => dir.join(name),
+            None => name,
+        }
+    }
+
+    /// Writes the pictures that were asked for, beside the result.
+    fn draw(&self, report: &VllmReport<'_>, path: &Path, io: &Io) -> Result<(), Failure> {
+        let plan = &self.plan.report;
+        let save = |what: &str, path: PathBuf, text: &str| {
+            write(&path, text, false).or_code(Code::Output)?;
+            io.say(format_args!("{what} written to {}", path.display()));
+            Ok(())
+        };
+        if let Some(thresholds) = plan.timeline_ms {
+            match plots::timeline(report, thresholds) {
+                Some(page) => save("timeline", path.with_extension("timeline.html"), &page)?,
+                None => io.say("no requests: no timeline"),
+            }
+        }
+        if plan.lengths {
+            let path = path.with_extension("dataset_stats.svg");
+            save("length statistics", path, &plots::lengths(report))?;
+        }
+        Ok(())
+    }
+
     fn save(
         &self,
         report: &VllmReport<'_>,
+        path: &Path,
         environment: &Environment,
         io: &Io,
     ) -> Result<(), Failure> {
         let plan = &self.plan.report;
-        let name = plan.filename.clone().unwrap_or_else(|| file_name(&report.info).into());
-        let path: PathBuf = match &plan.dir {
-            Some(dir) => dir.join(name),
-            None => name,
-        };
         let result = result(report);
         let line = Value::Object(result.clone()).to_string();
-        if let Err(error) = write(&path, &line, plan.append) {
+        if let Err(error) = write(path, &line, plan.append) {
             // What was measured is not lost to a path problem.
             let hint = match io.print(&line) {
                 Ok(()) => "the result went to standard output instead",
@@ -222,7 +254,10 @@ impl Outcome<'_> {
 
 /// What the client's tokenizer adds to each record: the length of a reply that the server did not
 /// count. Without a tokenizer such a reply counts as one token.
-fn measure_each<'a>(records: &'a [Record], tokenizer: Option<&Tokenizer>) -> Vec<Measured<'a>> {
+pub(super) fn measure_each<'a>(
+    records: &'a [Record],
+    tokenizer: Option<&Tokenizer>,
+) -> Vec<Measured<'a>> {
     let count = |record: &Record| {
         let counted = record.reply.completion_tokens.is_some_and(|tokens| tokens > 0);
         if counted || !record.is_success() {

@@ -78,6 +78,22 @@ impl NumpyGenerator {
         (product >> 32) as u32
     }
 
+    /// The integers below `n`, shuffled (`permutation(n)`), by words cut to the bits of each place.
+    pub fn permutation(&mut self, n: u32) -> Vec<u32> {
+        let mut order: Vec<u32> = (0..n).collect();
+        for last in (1..n).rev() {
+            let mask = u32::MAX.checked_shr(last.leading_zeros()).unwrap_or(0);
+            let other = loop {
+                let place = self.next_u32() & mask;
+                if place <= last {
+                    break place;
+                }
+            };
+            order.swap(last as usize, other as usize);
+        }
+        order
+    }
+
     /// A double in `[0, 1)` with 53 random bits (`random()`).
     pub fn random_f64(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 / 9_007_199_254_740_992.0
@@ -150,6 +166,13 @@ mod tests {
     use proptest::prelude::*;
 
     // Expected values were drawn by NumPy itself.
+
+    #[test]
+    fn permutations_match_numpy() {
+        // numpy.random.default_rng(42).permutation(8)
+        assert_eq!(NumpyGenerator::new(42).permutation(8), [3, 4, 2, 7, 6, 1, 5, 0]);
+        assert!(NumpyGenerator::new(42).permutation(0).is_empty());
+    }
 
     #[test]
     fn doubles_match_numpy() {

@@ -22,7 +22,7 @@ pub(crate) struct Pixels {
 /// The picture as a file of that format.
 pub(crate) fn encode(pixels: &Pixels, format: ImageFormat) -> Result<Picture, DatasetError> {
     let bytes = match format {
-        ImageFormat::Jpeg => jpeg(pixels),
+        ImageFormat::Jpeg => jpeg(pixels, QUALITY),
         ImageFormat::Png => png(pixels),
     };
     let bytes = bytes.map_err(|problem| DatasetError::Encode { format: format.name(), problem })?;
@@ -39,11 +39,11 @@ pub(crate) fn data_uri(format: ImageFormat, file: &[u8]) -> Arc<str> {
 
 /// Colours at half the resolution, each the mean of four: files of about the size that the Python tool's
 /// have.
-fn jpeg(pixels: &Pixels) -> Result<Vec<u8>, String> {
+pub(crate) fn jpeg(pixels: &Pixels, quality: u8) -> Result<Vec<u8>, String> {
     let side = |side: u32| u16::try_from(side).map_err(|_| format!("{side} pixels in a row"));
     let (width, height) = (side(pixels.size.width)?, side(pixels.size.height)?);
     let mut file = Vec::new();
-    let mut encoder = Encoder::new(&mut file, QUALITY);
+    let mut encoder = Encoder::new(&mut file, quality);
     encoder.set_sampling_factor(SamplingFactor::R_4_2_0);
     encoder.set_chroma_subsampling_method(ChromaSubsamplingMethod::Average);
     let encoded = encoder.encode(&pixels.rgb, width, height, ColorType::Rgb);

@@ -23,7 +23,7 @@ pub use noise::noise_like;
 
 #[cfg(feature = "images")]
 pub(crate) use {
-    encode::data_uri,
+    encode::{Pixels, data_uri, jpeg},
     generate::load,
     prompt::Prompts,
     recode::{Recoded, recode},

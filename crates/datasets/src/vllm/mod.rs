@@ -4,35 +4,44 @@
 //! [`load`]. What they share (the filter of lengths, oversampling, fitting of random prompts) is in
 //! `shared`, `fit` and `lengths`.
 
+mod buckets;
 mod burstgpt;
 mod csv;
 mod custom;
+mod custom_media;
 mod fit;
+mod hf;
 mod lengths;
+mod media;
 mod prefix_repetition;
 mod questions;
 mod random;
+mod random_mm;
 mod rerank;
 mod shared;
 mod sharegpt;
 mod sonnet;
 mod timed_trace;
 
+pub use buckets::{MediaBuckets, MediaBucketsError, MediaShape};
 pub use custom::CustomOptions;
+pub use hf::HfOptions;
 pub use lengths::RangeRatio;
 pub use prefix_repetition::PrefixRepetitionOptions;
 pub use questions::{QuestionOptions, SpeedBenchSubset};
 pub use random::RandomOptions;
+pub use random_mm::RandomMediaOptions;
 pub use rerank::RerankOptions;
 pub use sonnet::SonnetOptions;
 pub use timed_trace::TimedTraceOptions;
 
 use crate::DatasetError;
+use custom_media::Kind;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use servebench_core::Sample;
 use servebench_core::random::Draws;
-use servebench_tokens::Tokenizer;
+use servebench_tokens::{Hub, Tokenizer};
 use std::path::{Path, PathBuf};
 
 /// What is sampled from, with its own options.
@@ -75,6 +84,21 @@ pub enum VllmDataset {
     /// A random query and random documents.
     #[serde(rename = "random-rerank")]
     RandomRerank(RerankOptions),
+    /// Random prompts with images.
+    #[serde(rename = "random-mm")]
+    RandomMedia(RandomMediaOptions),
+    /// A JSONL file of prompts with images.
+    CustomImage {
+        /// How its rows are used.
+        #[serde(flatten)]
+        rows: CustomOptions,
+        /// Whether image files are read here and sent along.
+        client_side_data: bool,
+    },
+    /// A JSONL file of prompts with audio.
+    CustomAudio(CustomOptions),
+    /// A dataset of the hub.
+    Hf(HfOptions),
 }
 
 impl VllmDataset {
@@ -91,6 +115,10 @@ impl VllmDataset {
             Self::SpeedBench { .. } => "speed_bench",
             Self::TimedTrace(_) => "timed_trace",
             Self::RandomRerank(_) => "random-rerank",
+            Self::RandomMedia(_) => "random-mm",
+            Self::CustomImage { .. } => "custom_image",
+            Self::CustomAudio(_) => "custom_audio",
+            Self::Hf(_) => "hf",
         }
     }
 
@@ -101,12 +129,12 @@ impl VllmDataset {
 
     /// Whether generation runs to its full length on OpenAI-compatible backends.
     pub const fn ignores_eos(&self) -> bool {
-        matches!(self, Self::Random(_) | Self::TimedTrace(_))
+        matches!(self, Self::Random(_) | Self::RandomMedia(_) | Self::TimedTrace(_))
     }
 
     /// Whether it makes its rows and a file is refused.
     pub const fn is_generated(&self) -> bool {
-        matches!(self, Self::Random(_) | Self::RandomRerank(_))
+        matches!(self, Self::Random(_) | Self::RandomRerank(_) | Self::RandomMedia(_))
     }
 
     /// Whether its prompts go through the chat template, where that is not skipped.
@@ -115,6 +143,11 @@ impl VllmDataset {
             self,
             Self::Custom(_) | Self::Sonnet(_) | Self::SpecBench(_) | Self::SpeedBench { .. }
         )
+    }
+
+    /// Whether its rows are messages with images, videos or audio, which only some backends take.
+    pub const fn has_media(&self) -> bool {
+        matches!(self, Self::RandomMedia(_) | Self::CustomImage { .. } | Self::CustomAudio(_))
     }
 
     /// Whether its rows have times.
@@ -184,6 +217,20 @@ pub fn load(
     tokenizer: Option<&Tokenizer>,
     draws: &mut Draws,
 ) -> Result<VllmLoaded, DatasetError> {
+    load_from(options, tokenizer, None, draws)
+}
+
+/// Samples rows as [`load`] does; what is not on this machine is fetched from the hub, if there is one.
+///
+/// # Errors
+///
+/// Those of [`load`], and whatever keeps a dataset from being fetched.
+pub fn load_from(
+    options: &VllmDatasetOptions,
+    tokenizer: Option<&Tokenizer>,
+    hub: Option<&Hub>,
+    draws: &mut Draws,
+) -> Result<VllmLoaded, DatasetError> {
     match &options.dataset {
         VllmDataset::Random(random) => random::load(random, options, tokenizer),
         VllmDataset::ShareGpt { output_len } => {
@@ -201,6 +248,15 @@ pub fn load(
         }
         VllmDataset::TimedTrace(own) => timed_trace::load(own, options, tokenizer),
         VllmDataset::RandomRerank(own) => rerank::load(own, options, tokenizer),
+        VllmDataset::RandomMedia(own) => random_mm::load(own, options, tokenizer),
+        VllmDataset::CustomImage { rows, client_side_data } => {
+            let kind = Kind::Image { inside: *client_side_data };
+            custom_media::load(kind, rows, options, tokenizer, draws)
+        }
+        VllmDataset::CustomAudio(rows) => {
+            custom_media::load(Kind::Audio, rows, options, tokenizer, draws)
+        }
+        VllmDataset::Hf(own) => hf::load(own, options, tokenizer, hub, draws),
     }
 }
 
@@ -219,5 +275,13 @@ pub(crate) fn fuzzed(bytes: &[u8]) {
     for place in [questions::Place::Turns, questions::Place::Messages] {
         drop(questions::question(&text, place, true));
     }
+    let custom = CustomOptions::default();
+    drop(custom_media::Row::read(&text, Kind::Image { inside: false }, &custom));
+    // What names a file would have it read.
+    if serde_json::from_str(&text).is_ok_and(|row: Value| !row["audio"].is_string()) {
+        drop(custom_media::Row::read(&text, Kind::Audio, &custom));
+    }
+    drop(hf::Call::read(&text));
+    drop(text.parse::<MediaBuckets>());
     drop(timed_trace::Row::read(&text, &TimedTraceOptions::default()));
 }

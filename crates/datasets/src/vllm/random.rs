@@ -123,7 +123,7 @@ impl Ids {
     }
 
     /// Ids that all prompts begin with.
-    fn prefix(
+    pub(super) fn prefix(
         &self,
         len: u32,
         tokenizer: &Tokenizer,

@@ -1,13 +1,14 @@
 //! `sharegpt`: the first turns of conversations in a ShareGPT file.
 
+use super::media::{image_at, message, video_at};
 use super::shared::{finish, is_usual, need, need_path, shuffle};
 use super::{VllmDatasetOptions, VllmLoaded};
 use crate::{DatasetError, corpus};
 use rayon::prelude::*;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 use servebench_core::random::Draws;
 use servebench_core::{Counted, Prompt, Sample};
 use servebench_tokens::{Tokenizer, TokensError};
@@ -104,27 +105,19 @@ pub(super) fn sample(
 
 /// The prompt with the image or video that its row names: as the parts of one user message.
 fn with_media(text: &str, image: Option<&Value>, video: Option<&Value>) -> Prompt {
-    let url = |value: Option<&Value>, known: &[&str]| {
-        let address = value?.as_str()?;
-        let is_url = known.iter().any(|start| address.starts_with(start));
-        Some(if is_url { address.to_owned() } else { format!("file://{address}") })
-    };
-    let part = |kind: &str, url: String| json!({"type": kind, kind: {"url": url}});
-    let image = url(image, &["http://", "https://", "file://", "data:image/"]);
-    let video = url(video, &["http://", "https://", "file://"]);
-    let media = match (image, video) {
-        (Some(url), _) => part("image_url", url),
-        (None, Some(url)) => part("video_url", url),
+    let media = match (image.and_then(Value::as_str), video.and_then(Value::as_str)) {
+        (Some(address), _) => image_at(address),
+        (None, Some(address)) => video_at(address),
         (None, None) => return Prompt::Text(text.to_owned()),
     };
-    let content = json!([{"type": "text", "text": text}, media]);
-    Prompt::Messages(vec![json!({"role": "user", "content": content})])
+    message(text, vec![media])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use serde_json::json;
 
     #[test]
     fn an_image_goes_after_the_text() {

@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn prompts_share_lines_and_fit() {
-        let text: String = (10..60).map(|line| format!("this is line {line}\n")).collect();
+        let lines: Vec<String> = (10..60).map(|line| format!("this is line {line}\n")).collect();
+        let text = lines.concat();
         let own = SonnetOptions { input_len: 160, output_len: 9, prefix_len: 80 };
         let loaded = load_of(&own, &text, 5).unwrap();
         assert_eq!(loaded.samples.len(), 5);

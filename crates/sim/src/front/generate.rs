@@ -24,7 +24,9 @@ pub(super) async fn generate(
     endpoint: Endpoint,
     faults: &mut Option<Box<FaultPlan>>,
 ) -> Result<Response<SimBody>, ApiError> {
-    let order = Order::parse(endpoint, &call.body)?;
+    let content_type = call.headers.get(http::header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let order = Order::parse(endpoint, content_type, &call.body)?;
     check_model(call, order.model.as_deref())?;
     let number = call.state.number();
     let (lanes, prompts) = lanes(&call.live, &order, number)?;
@@ -91,6 +93,9 @@ pub(super) fn check_model(call: &Call<'_>, model: Option<&str>) -> Result<(), Ap
     }
 }
 
+/// Bytes of a recording that are a token: 20 ms of 16 bits, 16000 times a second.
+const AUDIO_TOKEN: usize = 640;
+
 /// What the server makes of one prompt.
 #[derive(Debug)]
 pub(super) struct Measured {
@@ -117,6 +122,10 @@ pub(super) fn measure(live: &Live, prompt: &Prompt<'_>) -> Measured {
                 block_hashes(&bytes, block * size_of::<u32>())
             },
         },
+        Prompt::Audio(file) => Measured {
+            tokens: u32::try_from(file.len().div_ceil(AUDIO_TOKEN)).unwrap_or(u32::MAX),
+            blocks: block_hashes(file, block * AUDIO_TOKEN),
+        },
         Prompt::Chat(texts) => Measured {
             tokens: tokens(texts.iter().map(|text| text.len()).sum()),
             blocks: if block == 0 {
@@ -129,7 +138,7 @@ pub(super) fn measure(live: &Live, prompt: &Prompt<'_>) -> Measured {
 }
 
 /// The same for a prompt with images, which stand before its text.
-fn measure_with(live: &Live, prompt: &Prompt<'_>, images: &[Cow<'_, str>]) -> Measured {
+pub(super) fn measure_with(live: &Live, prompt: &Prompt<'_>, images: &[Cow<'_, str>]) -> Measured {
     let text = measure(live, prompt);
     let mut tokens = text.tokens;
     let block = live.cost().map_or(0, |cost| cost.block_tokens);
@@ -188,7 +197,7 @@ fn lanes(
                     lane.total = 1 + place as u32;
                 }
             }
-            if order.endpoint == Endpoint::Chat {
+            if matches!(order.endpoint, Endpoint::Chat | Endpoint::Responses) {
                 lane.reasoning = reasoning_tokens(config.reasoning_tokens, order, lane.total);
             }
             lanes.push(lane);

@@ -9,6 +9,8 @@ mod reply;
 
 pub(crate) use reply::SimBody;
 
+use embeddings::Answers;
+
 use crate::clock;
 use crate::faults::{FaultPlan, StatusFault};
 use crate::link::Link;
@@ -28,7 +30,7 @@ use tokio::time::Instant;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route {
     Generation(Endpoint),
-    Embeddings,
+    Vectors(Answers),
     Models,
     ModelInfo,
     ServerInfo,
@@ -54,7 +56,13 @@ impl Route {
             }
             "/v2/models/ensemble/generate_stream" => Self::Generation(Endpoint::Triton),
             "/v1/chat/completions" => Self::Generation(Endpoint::Chat),
-            "/v1/embeddings" => Self::Embeddings,
+            "/v1/responses" => Self::Generation(Endpoint::Responses),
+            "/v1/audio/transcriptions" | "/v1/audio/translations" => {
+                Self::Generation(Endpoint::Transcription)
+            }
+            "/v1/embeddings" | "/embeddings" => Self::Vectors(Answers::Embeddings),
+            "/pooling" => Self::Vectors(Answers::Pooled),
+            "/rerank" | "/v1/rerank" | "/v2/rerank" => Self::Vectors(Answers::Ranking),
             "/v1/models" => Self::Models,
             "/model_info" | "/get_model_info" => Self::ModelInfo,
             "/server_info" | "/get_server_info" => Self::ServerInfo,
@@ -77,7 +85,7 @@ impl Route {
     /// The methods it answers, as an `Allow` header lists them.
     fn methods(self) -> &'static str {
         match self {
-            Self::Generation(_) | Self::Embeddings | Self::ResetPrefixCache | Self::Reset => "POST",
+            Self::Generation(_) | Self::Vectors(_) | Self::ResetPrefixCache | Self::Reset => "POST",
             Self::Models
             | Self::ModelInfo
             | Self::ServerInfo
@@ -98,7 +106,7 @@ impl Route {
 
     /// Whether it produces tokens or embeddings: what fault rules without a path act on.
     fn generates(self) -> bool {
-        matches!(self, Self::Generation(_) | Self::Embeddings)
+        matches!(self, Self::Generation(_) | Self::Vectors(_))
     }
 
     /// Whether it is open even where a key is asked for.
@@ -202,7 +210,7 @@ async fn dispatch(
 ) -> Result<Response<SimBody>, ApiError> {
     match route {
         Route::Generation(endpoint) => generate::generate(call, endpoint, faults).await,
-        Route::Embeddings => embeddings::embed(call).await,
+        Route::Vectors(answers) => embeddings::embed(call, answers).await,
         Route::Models => Ok(info::models(call)),
         Route::ModelInfo => Ok(info::model_info(call)),
         Route::ServerInfo => Ok(info::server_info(call)),

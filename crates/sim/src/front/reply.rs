@@ -125,6 +125,10 @@ pub(super) fn json(status: u16, body: impl Into<Bytes>) -> Response<SimBody> {
     with_type(status, "application/json", SimBody::whole(body))
 }
 
+pub(super) fn bytes(status: u16, body: impl Into<Bytes>) -> Response<SimBody> {
+    with_type(status, "application/octet-stream", SimBody::whole(body))
+}
+
 pub(super) fn text(status: u16, body: impl Into<Bytes>) -> Response<SimBody> {
     with_type(status, "text/plain; charset=utf-8", SimBody::whole(body))
 }

@@ -3,6 +3,7 @@
 mod native;
 mod number;
 mod openai;
+mod responses;
 mod triton;
 
 use crate::engine::Progress;
@@ -17,6 +18,9 @@ pub(crate) enum Endpoint {
     Generate,
     Completions,
     Chat,
+    Responses,
+    /// Transcriptions and translations of recordings.
+    Transcription,
     Triton,
 }
 
@@ -129,7 +133,10 @@ impl Shape {
     pub(crate) fn open(&self, lane: &mut Lane) {
         lane.opening = match self.endpoint {
             Endpoint::Generate => self.native_opening(),
-            Endpoint::Completions | Endpoint::Chat => self.openai_opening(lane.index),
+            Endpoint::Completions | Endpoint::Chat | Endpoint::Transcription => {
+                self.openai_opening(lane.index)
+            }
+            Endpoint::Responses => self.responses_opening(),
             Endpoint::Triton => Vec::new(),
         };
     }
@@ -141,6 +148,8 @@ impl Shape {
             Endpoint::Generate => self.native_event(out, lane, to, seconds),
             Endpoint::Completions => self.completions_event(out, lane, to),
             Endpoint::Chat => self.chat_event(out, lane, to),
+            Endpoint::Responses => self.responses_event(out, lane, to),
+            Endpoint::Transcription => self.transcription_event(out, lane, to),
             Endpoint::Triton => self.triton_event(out, lane, to),
         }
         lane.sent = to;
@@ -149,14 +158,21 @@ impl Shape {
 
     /// Appends what follows the last event of a stream, `[DONE]` aside.
     pub(crate) fn closing(&self, out: &mut Vec<u8>, lanes: &[Lane]) {
-        if matches!(self.endpoint, Endpoint::Completions | Endpoint::Chat) {
-            self.openai_closing(out, lanes);
+        match self.endpoint {
+            Endpoint::Completions | Endpoint::Chat | Endpoint::Transcription => {
+                self.openai_closing(out, lanes);
+            }
+            Endpoint::Responses => self.responses_closing(out, lanes),
+            Endpoint::Generate | Endpoint::Triton => {}
         }
     }
 
     /// What ends a stream that ends well.
     pub(crate) fn done(&self) -> &'static [u8] {
-        if self.endpoint == Endpoint::Triton { b"" } else { b"data: [DONE]\n\n" }
+        match self.endpoint {
+            Endpoint::Triton | Endpoint::Responses => b"",
+            _ => b"data: [DONE]\n\n",
+        }
     }
 
     /// The body of a reply that is not streamed.
@@ -164,6 +180,8 @@ impl Shape {
         match self.endpoint {
             Endpoint::Generate => self.native_whole(lanes, seconds),
             Endpoint::Completions | Endpoint::Chat => self.openai_whole(lanes),
+            Endpoint::Responses => self.responses_whole(lanes),
+            Endpoint::Transcription => self.transcription_whole(lanes),
             Endpoint::Triton => {
                 let mut out = Vec::new();
                 for lane in lanes {

@@ -9,6 +9,7 @@ impl Shape {
     fn head(&self) -> String {
         let object = match self.endpoint {
             Endpoint::Chat => "chat.completion.chunk",
+            Endpoint::Transcription => "transcription.chunk",
             _ => "text_completion",
         };
         self.head_of(object)
@@ -16,7 +17,11 @@ impl Shape {
 
     fn head_of(&self, object: &str) -> String {
         let (id, live) = (&self.id, &self.live);
-        let prefix = if self.endpoint == Endpoint::Chat { "chatcmpl" } else { "cmpl" };
+        let prefix = match self.endpoint {
+            Endpoint::Chat => "chatcmpl",
+            Endpoint::Transcription => "trsc",
+            _ => "cmpl",
+        };
         format!(
             "{{\"id\":\"{prefix}-{id}\",\"object\":\"{object}\",\"created\":{},\"model\":{},\
              \"choices\":[",
@@ -25,7 +30,7 @@ impl Shape {
     }
 
     pub(super) fn openai_opening(&self, index: u32) -> Vec<u8> {
-        let field = if self.endpoint == Endpoint::Chat { "delta\":{" } else { "text\":" };
+        let field = if self.endpoint == Endpoint::Completions { "text\":" } else { "delta\":{" };
         format!("data: {}{{\"index\":{index},\"{field}", self.head()).into_bytes()
     }
 
@@ -79,6 +84,31 @@ impl Shape {
             self.push_finished(out, lane);
             self.push_event_end(out, lane, to);
         }
+    }
+
+    /// Events of a transcription: those of a chat without a role, the last one with its finish reason.
+    pub(super) fn transcription_event(&self, out: &mut Vec<u8>, lane: &Lane, to: u32) {
+        out.extend_from_slice(&lane.opening);
+        out.extend_from_slice(b"\"content\":\"");
+        self.live.pieces.write_text(out, lane.sent, to);
+        out.extend_from_slice(b"\"}");
+        if to < lane.total {
+            out.extend_from_slice(NOT_FINISHED);
+        } else {
+            self.push_finished(out, lane);
+        }
+        self.push_event_end(out, lane, to);
+    }
+
+    pub(super) fn transcription_whole(&self, lanes: &[Lane]) -> Vec<u8> {
+        let mut out = b"{\"text\":\"".to_vec();
+        for lane in lanes {
+            self.live.pieces.write_text(&mut out, 0, lane.total);
+        }
+        out.extend_from_slice(b"\",\"usage\":");
+        self.push_usage(&mut out, &Counts::of(lanes));
+        out.push(b'}');
+        out
     }
 
     /// The first delta of a call has its name as well.
@@ -232,16 +262,16 @@ fn push_arguments(out: &mut Vec<u8>, lane: &Lane, from: u32, to: u32) {
 }
 
 /// The numbers of a `usage` object.
-struct Counts {
-    prompt: u64,
-    completion: u64,
-    reasoning: u64,
-    cached: u64,
+pub(super) struct Counts {
+    pub(super) prompt: u64,
+    pub(super) completion: u64,
+    pub(super) reasoning: u64,
+    pub(super) cached: u64,
 }
 
 impl Counts {
     /// Over a whole reply. A prompt that has several choices is counted once.
-    fn of(lanes: &[Lane]) -> Self {
+    pub(super) fn of(lanes: &[Lane]) -> Self {
         let sum = |field: fn(&Lane) -> u32| lanes.iter().map(|lane| u64::from(field(lane))).sum();
         let first = |field: fn(&Lane) -> u32| {
             let firsts = lanes.iter().filter(|lane| lane.first_of_prompt);

@@ -5,6 +5,7 @@ mod client;
 mod control;
 mod faults;
 mod laws;
+mod others;
 mod sockets;
 mod timing;
 #[cfg(feature = "tls")]

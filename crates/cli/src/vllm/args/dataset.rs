@@ -1,13 +1,13 @@
 //! What is sent.
 
-use super::{GeneratedArgs, QuestionArgs, TraceArgs};
+use super::{GeneratedArgs, HfArgs, MediaArgs, QuestionArgs, TraceArgs};
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use servebench_datasets::vllm::RangeRatio;
 use std::path::PathBuf;
 
 /// The datasets that can be sampled.
-pub(crate) const DATASETS: [&str; 10] = [
+pub(crate) const DATASETS: [&str; 14] = [
     "sharegpt",
     "random",
     "custom",
@@ -17,6 +17,10 @@ pub(crate) const DATASETS: [&str; 10] = [
     "spec_bench",
     "speed_bench",
     "timed_trace",
+    "random-mm",
+    "custom_image",
+    "custom_audio",
+    "hf",
     "sonnet",
 ];
 
@@ -28,7 +32,7 @@ pub struct VllmDatasetArgs {
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(DATASETS))]
     pub dataset_name: Option<String>,
 
-    /// File to read
+    /// File to read, or folder of speed_bench; for hf a name on the hub, or a copy
     #[arg(long, value_name = "FILE")]
     pub dataset_path: Option<PathBuf>,
 
@@ -80,9 +84,17 @@ pub struct VllmDatasetArgs {
     #[command(flatten)]
     pub generated: GeneratedArgs,
 
+    /// What media go with prompts.
+    #[command(flatten)]
+    pub media: MediaArgs,
+
     /// Which questions are asked.
     #[command(flatten)]
     pub questions: QuestionArgs,
+
+    /// Which dataset of the hub is taken.
+    #[command(flatten)]
+    pub hf: HfArgs,
 
     /// How traces are replayed.
     #[command(flatten)]

@@ -1,8 +1,10 @@
 //! What can be said of each dataset alone.
 
+use super::super::values::object;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use servebench_datasets::vllm::SpeedBenchSubset;
+use serde_json::{Map, Value};
+use servebench_datasets::vllm::{MediaBuckets, SpeedBenchSubset};
 
 /// How `random-rerank` and `prefix_repetition` make their rows.
 #[derive(Args, Clone, Debug, Default)]
@@ -27,6 +29,32 @@ pub struct GeneratedArgs {
     /// Output length [default: 128]
     #[arg(long, value_name = "TOKENS")]
     pub prefix_repetition_output_len: Option<u32>,
+}
+
+/// What media go with prompts.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Dataset: random-mm, custom_image, custom_audio")]
+pub struct MediaArgs {
+    /// Images in a random request [default: 1]
+    #[arg(long, value_name = "N")]
+    pub random_mm_base_items_per_request: Option<u32>,
+
+    /// How far that number may be from it, from 0 to 1 [default: 0.0]
+    #[arg(long, value_name = "RATIO")]
+    pub random_mm_num_mm_items_range_ratio: Option<f64>,
+
+    /// Most images and videos in a request [default: {"image": 255, "video": 1}]
+    #[arg(long, value_name = "JSON", value_parser = object)]
+    pub random_mm_limit_mm_per_prompt: Option<Map<String, Value>>,
+
+    /// Shapes and their weights: {(HEIGHT, WIDTH, FRAMES): WEIGHT, ...}; 1 frame is an image, more
+    /// are a video, which this program cannot make [default: images of 256x256 and 1280x720]
+    #[arg(long, value_name = "MAPPING")]
+    pub random_mm_bucket_config: Option<MediaBuckets>,
+
+    /// Read image files here and send them along, in place of their addresses
+    #[arg(long)]
+    pub custom_ensure_client_side_data: bool,
 }
 
 /// Which questions are asked.
@@ -69,6 +97,43 @@ pub struct QuestionArgs {
     /// About how many tokens all prompts of sonnet begin with [default: 200]
     #[arg(long, value_name = "TOKENS")]
     pub sonnet_prefix_len: Option<u32>,
+}
+
+/// Which dataset of the hub is taken, and which of its rows.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Dataset: hf")]
+pub struct HfArgs {
+    /// Name on the hub, where --dataset-path is a file or folder with a copy
+    #[arg(long, value_name = "OWNER/NAME")]
+    pub hf_name: Option<String>,
+
+    /// Part of the dataset
+    #[arg(long, value_name = "NAME")]
+    pub hf_subset: Option<String>,
+
+    /// Split of the dataset [default: the dataset's usual one]
+    #[arg(long, value_name = "NAME")]
+    pub hf_split: Option<String>,
+
+    /// Output length, in place of the dataset's own
+    #[arg(long, value_name = "TOKENS")]
+    pub hf_output_len: Option<u32>,
+
+    /// Taken: a dataset is always read from its files, and shuffled as a whole
+    #[arg(long)]
+    pub no_stream: bool,
+
+    /// Least distance of an edit in edit_5k_char and edit_10k_char [default: 0.0]
+    #[arg(long, value_name = "DISTANCE")]
+    pub blazedit_min_distance: Option<f64>,
+
+    /// Most distance of an edit in them [default: 1.0]
+    #[arg(long, value_name = "DISTANCE")]
+    pub blazedit_max_distance: Option<f64>,
+
+    /// Categories of the function-calling leaderboard, by commas [default: simple,live_simple,multiple]
+    #[arg(long, value_name = "NAMES")]
+    pub bfcl_categories: Option<String>,
 }
 
 /// How traces are replayed.

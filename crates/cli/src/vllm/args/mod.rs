@@ -13,7 +13,7 @@ mod target;
 
 pub use content::ContentArgs;
 pub use dataset::VllmDatasetArgs;
-pub use datasets_more::{GeneratedArgs, QuestionArgs, TraceArgs};
+pub use datasets_more::{GeneratedArgs, HfArgs, MediaArgs, QuestionArgs, TraceArgs};
 pub use flags::VLLM_FLAGS;
 pub use load::{RampStrategy, VllmLoadArgs};
 pub use own::TransportArgs;

@@ -49,4 +49,19 @@ pub struct VllmReportArgs {
     /// Name of the result file [default: made of label, rate, model and time]
     #[arg(long, value_name = "NAME")]
     pub result_filename: Option<PathBuf>,
+
+    /// Write the course of every request as one HTML page, beside where the result is or would be:
+    /// its name with .timeline.html
+    #[arg(long)]
+    pub plot_timeline: bool,
+
+    /// Inter-token latencies from which a bar of that page is of the second and third colour, in ms
+    /// [default: 25,50]
+    #[arg(long, value_name = "MS,MS")]
+    pub timeline_itl_thresholds: Option<String>,
+
+    /// Write histograms of prompt and output lengths as SVG, with .dataset_stats.svg as end of its
+    /// name
+    #[arg(long)]
+    pub plot_dataset_stats: bool,
 }
