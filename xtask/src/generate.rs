@@ -23,7 +23,19 @@ const PROGRAMS: [(&str, &[&str]); 6] = [
     ("bench-serving", &[]),
     (
         "bench-vllm",
-        &["serve", "throughput", "latency", "long-document-qa", "hash", "prefix-block-hash"],
+        &[
+            "serve",
+            "throughput",
+            "latency",
+            "long-document-qa",
+            "sweep",
+            "sweep serve",
+            "sweep serve_workload",
+            "sweep plot",
+            "sweep plot_pareto",
+            "hash",
+            "prefix-block-hash",
+        ],
     ),
     ("bench-one-batch-server", &[]),
     ("profiler", &["start", "stop", "flush-cache", "server-info"]),
@@ -86,7 +98,8 @@ fn command_line(folder: &Path) -> Result<String> {
 /// The help text at a fixed width, whatever terminal and environment this program runs in.
 fn help(binary: &Path, subcommand: Option<&str>) -> Result<String> {
     let mut command = shell::command(binary);
-    command.args(subcommand).arg("--help").env_clear().env("COLUMNS", "100").stdin(Stdio::null());
+    let words = subcommand.into_iter().flat_map(str::split_whitespace);
+    command.args(words).arg("--help").env_clear().env("COLUMNS", "100").stdin(Stdio::null());
     let text = shell::read(&mut command)?;
     Ok(text.lines().map(str::trim_end).collect::<Vec<_>>().join("\n").trim_end().to_owned())
 }

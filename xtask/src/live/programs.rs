@@ -303,12 +303,22 @@ mod tests {
     }
 
     #[test]
+    #[cfg(target_os = "linux")]
     fn processes_are_found_by_their_environment() {
+        use std::io::{Read, Write};
+        use std::process::Stdio;
         let mark = format!("SERVEBENCH_TEST_MARK={}", std::process::id());
         let (name, value) = mark.split_once('=').expect("a value");
-        let mut child = Command::new("sleep").arg("60").env(name, value).spawn().expect("sleep");
+        let mut command = Command::new("cat");
+        command.env(name, value).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("cat");
+        // It has its environment for sure once it answers.
+        let (mut to, mut from) =
+            (child.stdin.take().expect("in"), child.stdout.take().expect("out"));
+        to.write_all(b"?").expect("written");
+        from.read_exact(&mut [0]).expect("an answer");
         let found = marked(&mark);
-        child.kill().expect("killed");
+        drop(to);
         child.wait().expect("ended");
         assert_eq!((found, marked(&mark)), (1, 0));
     }

@@ -388,6 +388,15 @@ fn warn(
     if content.use_beam_search {
         warnings.push("--use-beam-search does nothing, as in the Python tool".to_owned());
     }
+    if target.trust_remote_code {
+        warnings
+            .push("--trust-remote-code does nothing: no code from a hub is run here".to_owned());
+    }
+    if content.enable_multimodal_chat {
+        warnings.push(
+            "--enable-multimodal-chat does nothing: media always go into the messages".to_owned(),
+        );
+    }
     let completions = backend.info().form == Form::Completions;
     if content.logprobs.is_some() && !completions {
         warnings.push(format!("--logprobs does nothing with --backend {backend}"));

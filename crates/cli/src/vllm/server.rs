@@ -26,7 +26,10 @@ pub(super) async fn first_model(caller: &Caller<TcpConnect>) -> Result<Listed, F
     let url = caller.target().base().url("/v1/models");
     let failed = |error: anyhow::Error| Failure::new(Code::Server, error).hint("give --model");
     let answer = caller.call(Method::GET, "/v1/models", None, LIMIT).await;
-    let answer = answer.map_err(|error| failed(error.into()))?;
+    let answer = answer.map_err(|error| {
+        let hint = "is the server up? check --base-url, --host and --port; --simulate needs none";
+        Failure::new(Code::Server, error).hint(hint)
+    })?;
     if !answer.is_ok() {
         let (status, said) = (answer.status, answer.excerpt());
         return Err(failed(anyhow::anyhow!("{url} answered {status}: {said}")));

@@ -64,7 +64,7 @@ pub struct ContentArgs {
     #[arg(long)]
     pub skip_chat_template: bool,
 
-    /// Taken: media always go into the messages here
+    /// Has no effect, and says so: media always go into the messages here
     #[arg(long)]
     pub enable_multimodal_chat: bool,
 }

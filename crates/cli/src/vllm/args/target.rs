@@ -52,7 +52,7 @@ pub struct VllmTargetArgs {
     #[arg(long, value_name = "MODE")]
     pub tokenizer_mode: Option<String>,
 
-    /// Taken, and without effect: no code from a hub is run here
+    /// Has no effect, and says so: no code from a hub is run here
     #[arg(long)]
     pub trust_remote_code: bool,
 

@@ -219,9 +219,9 @@ pub struct PlotCommand {
     #[arg(long, value_name = "INCHES", default_value_t = 6.4)]
     pub fig_height: f64,
 
-    /// Has no effect: pictures are SVG, sharp at any size
-    #[arg(long, value_name = "N", default_value_t = 300)]
-    pub fig_dpi: u32,
+    /// Has no effect, and says so: pictures are SVG, sharp at any size
+    #[arg(long, value_name = "N")]
+    pub fig_dpi: Option<u32>,
 
     /// Tell what would be drawn
     #[arg(long)]

@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 
 /// Draws a figure for each group of runs.
 pub(super) fn plot(command: &PlotCommand, io: &Io) -> Result<Code, Failure> {
+    if command.fig_dpi.is_some() {
+        io.say("note: --fig-dpi does nothing: pictures are SVG, sharp at any size");
+    }
     let scale = |flag: &str, text: &Option<String>| match text {
         Some(text) => text.parse().map_err(|error| Failure::usage(format!("{flag}: {error}"))),
         None => Ok(ScaleKind::Linear),
