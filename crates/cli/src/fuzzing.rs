@@ -2,6 +2,7 @@
 
 use crate::network;
 pub use crate::vllm::read_foreign_bytes as vllm_config_and_counters;
+pub use crate::vllm::sweep::read_foreign_bytes as sweep_parameters;
 
 /// Whatever two files of the kernel hold, their counters are read or left out. A zero byte parts the
 /// first from the second.

@@ -84,6 +84,10 @@ impl Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Some words begin with the kind already, since they also stand alone in results.
+        if self.detail.starts_with(self.kind.name()) {
+            return f.write_str(&self.detail);
+        }
         write!(f, "{}: {}", self.kind, self.detail)
     }
 }

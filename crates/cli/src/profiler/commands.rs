@@ -107,8 +107,12 @@ fn start_request(what: &WhatArgs, label: Option<&str>) -> ProfileRequest {
     if request.profile_by_stage {
         request.num_steps = request.num_steps.or(Some(STEPS_BY_STAGE));
     }
-    if let (Some(folder), Some(label)) = (&mut request.output_dir, label) {
-        *folder = format!("{}/{label}", folder.trim_end_matches('/'));
+    // A server would look for a relative folder below its own.
+    if let Some(folder) = &mut request.output_dir {
+        *folder = super::profile::absolute_folder(folder);
+        if let Some(label) = label {
+            *folder = format!("{}/{label}", folder.trim_end_matches('/'));
+        }
     }
     request
 }

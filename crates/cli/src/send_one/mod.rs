@@ -96,7 +96,9 @@ impl Sending<'_> {
         }
         let Some(failure) = failure.filter(|_| interrupts.code().is_none()) else { return Ok(()) };
         let (code, hint) = match (failure.kind, record.reply.status) {
-            (FailureKind::Connect, _) => (Code::Server, "is the server up? check --base-url"),
+            (FailureKind::Connect, _) => {
+                (Code::Server, "is the server up? check --base-url, --host and --port")
+            }
             (FailureKind::Status, Some(401 | 403)) => {
                 (Code::Server, "give the server's key in OPENAI_API_KEY")
             }

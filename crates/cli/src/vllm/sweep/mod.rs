@@ -111,3 +111,20 @@ pub fn read_foreign_bytes(bytes: &[u8]) {
         drop(words::split(text, "--serve-cmd"));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Any text, and any bytes, are read or refused.
+        #[test]
+        fn any_bytes_are_read_or_refused(
+            bytes in prop::collection::vec(any::<u8>(), 0..200),
+            text in r#"[\[\]{}:,"' a-z0-9._\\-]{0,80}"#,
+        ) {
+            super::read_foreign_bytes(&bytes);
+            super::read_foreign_bytes(text.as_bytes());
+        }
+    }
+}
