@@ -31,6 +31,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib import metadata
 from pathlib import Path
 
+import matrix
 import pictures
 import steady
 import structured
@@ -688,7 +689,7 @@ def layout(value, depth, indent=0):
     return ends[0] + pad + ("," + pad).join(items) + "\n" + " " * indent + ends[1]
 
 
-MAKERS = {"datasets": make_datasets, "payloads": make_payloads, "routes": make_routes, "results": make_results, "arrivals": make_arrivals, **structured.MAKERS, **steady.MAKERS, **tables.MAKERS, **pictures.MAKERS}
+MAKERS = {"datasets": make_datasets, "payloads": make_payloads, "routes": make_routes, "results": make_results, "arrivals": make_arrivals, **structured.MAKERS, **steady.MAKERS, **tables.MAKERS, **pictures.MAKERS, **matrix.MAKERS}
 
 
 def main():

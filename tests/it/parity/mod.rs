@@ -9,6 +9,7 @@ pub(crate) mod capture;
 mod datasets;
 mod differences;
 mod golden;
+mod matrix;
 mod payloads;
 mod pictures;
 mod results;
