@@ -111,6 +111,7 @@ pub(crate) fn dataset_options(
         name,
         path,
         num_prompts,
+        require_rows: args.require_rows,
         random_input_len: args.random_input_len.unwrap_or(defaults.input_len),
         random_output_len: args.random_output_len.unwrap_or(defaults.output_len),
         random_range_ratio: args.random_range_ratio.unwrap_or(defaults.range_ratio),

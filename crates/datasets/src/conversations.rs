@@ -34,13 +34,13 @@ pub(crate) fn sample(
         let (batch, later) = rest.split_at(wanted.min(rest.len()));
         rest = later;
         let made: Vec<_> = batch.par_iter().map(|conversation| maker.make(conversation)).collect();
-        for outcome in made {
+        for (outcome, conversation) in made.into_iter().zip(batch) {
             if samples.len() == options.num_prompts {
                 break; // Rows past the last one wanted were never looked at, errors included.
             }
             match outcome? {
                 Ok(sample) => samples.push(sample),
-                Err(skip) => skips.note(skip),
+                Err(skip) => skips.note(skip, conversation.at),
             }
         }
     }

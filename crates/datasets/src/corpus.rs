@@ -1,8 +1,8 @@
 //! Conversations in files: found fast, decoded only when used.
 
 use crate::DatasetError;
-use crate::lines::numbered;
-use crate::skips::{Skip, Skips};
+use crate::lines::{numbered, refuse_foreign};
+use crate::skips::{At, Skip, Skips};
 use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -12,6 +12,7 @@ use std::path::Path;
 /// The first two turns of a conversation, not yet decoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conversation<'a> {
+    pub(crate) at: At,
     turns: [&'a RawValue; 2],
 }
 
@@ -43,9 +44,12 @@ impl Conversation<'_> {
 pub(crate) fn read(path: &Path) -> Result<String, DatasetError> {
     let bytes = std::fs::read(path)
         .map_err(|source| DatasetError::Read { path: path.to_owned(), source })?;
-    let mut text = String::from_utf8(bytes).map_err(|error| DatasetError::NotText {
-        path: path.to_owned(),
-        at: error.utf8_error().valid_up_to(),
+    refuse_foreign(path, &bytes)?;
+    let mut text = String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let before = &error.as_bytes()[..at];
+        let line = before.split(|&byte| byte == b'\n').count();
+        DatasetError::NotText { path: path.to_owned(), line, at }
     })?;
     if text.starts_with('\u{feff}') {
         text.remove(0);
@@ -65,9 +69,10 @@ pub(crate) fn share_gpt<'a>(
     let mut found = Vec::new();
     let visitor = Each(|row: &'a RawValue| {
         rows += 1;
-        match conversation(row) {
+        let at = At::Row(rows);
+        match conversation(row, at) {
             Some(conversation) => found.push(conversation),
-            None => skips.note(Skip::FewTurns),
+            None => skips.note(Skip::FewTurns, at),
         }
     });
     let mut reader = serde_json::Deserializer::from_str(text);
@@ -82,23 +87,24 @@ pub(crate) fn share_gpt<'a>(
 pub(crate) fn json_lines<'a>(text: &'a str, skips: &mut Skips) -> Vec<Conversation<'a>> {
     let mut found = Vec::new();
     for (number, line) in numbered(text) {
-        match serde_json::from_str(line).map(conversation) {
+        let at = At::Line(number);
+        match serde_json::from_str(line).map(|row| conversation(row, at)) {
             Ok(Some(conversation)) => found.push(conversation),
-            Ok(None) => skips.note(Skip::FewTurns),
-            Err(_) => skips.note_at(Skip::NoJson, number),
+            Ok(None) => skips.note(Skip::FewTurns, at),
+            Err(_) => skips.note(Skip::NoJson, at),
         }
     }
     found
 }
 
 /// The first two turns of a row that has as many.
-fn conversation(row: &RawValue) -> Option<Conversation<'_>> {
+fn conversation(row: &RawValue, at: At) -> Option<Conversation<'_>> {
     let [conversations, conversation] = fields(row, ["conversations", "conversation"])?;
     let list = conversations.or(conversation)?;
     let mut turns = Vec::with_capacity(2);
     let first_two = FirstTwo(&mut turns);
     serde_json::Deserializer::from_str(list.get()).deserialize_seq(first_two).ok()?;
-    turns.try_into().ok().map(|turns| Conversation { turns })
+    turns.try_into().ok().map(|turns| Conversation { at, turns })
 }
 
 /// Two fields of an object, `None` if `raw` is no object. Of a field that comes twice, the last

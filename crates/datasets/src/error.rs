@@ -30,12 +30,28 @@ pub enum DatasetError {
         /// Why.
         source: std::io::Error,
     },
+    /// The file holds nothing.
+    #[error("the dataset {} is empty", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The file was packed by another program.
+    #[error("the dataset {} is packed ({packing}): unpack it, and give what was in it", path.display())]
+    Packed {
+        /// The file.
+        path: PathBuf,
+        /// How: `gzip`, `zip`, `zstd`, `bzip2` or `xz`.
+        packing: &'static str,
+    },
     /// The file is not text.
-    #[error("the dataset {} is not UTF-8 (byte {at})", path.display())]
+    #[error("the dataset {} is not UTF-8 (line {line}, byte {at} of the file)", path.display())]
     NotText {
         /// The file.
         path: PathBuf,
-        /// Where the first byte is that is none.
+        /// The line of the first byte that is none, from 1.
+        line: usize,
+        /// Where that byte is, from 0.
         at: usize,
     },
     /// The file is not the JSON it should be.
@@ -65,6 +81,16 @@ pub enum DatasetError {
         path: PathBuf,
         /// The row, from 1.
         row: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A field of a file is not what it should be.
+    #[error("bad input {}: `{field}` {problem}", path.display())]
+    Field {
+        /// The file.
+        path: PathBuf,
+        /// Where in it.
+        field: String,
         /// What is wrong with it.
         problem: String,
     },
@@ -117,6 +143,12 @@ pub enum DatasetError {
         dataset: String,
         /// How many rows were skipped, and why.
         skipped: String,
+    },
+    /// There are fewer usable rows than asked for, and all were required.
+    #[error("--require-rows: {why}")]
+    TooFewRows {
+        /// How many there are of how many, in which file, and why the others are not used.
+        why: String,
     },
     /// The corpus is not there and could not be fetched.
     #[error(

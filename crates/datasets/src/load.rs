@@ -40,7 +40,8 @@ impl Loaded {
 /// Loads the dataset that `options` describe.
 ///
 /// All draws come from `draws`, in the Python tool's order; afterwards `draws` is where the Python
-/// tool's generators are then. Fewer samples than asked for are a warning, none is an error.
+/// tool's generators are then. Fewer samples than asked for are a warning, or an error where all are
+/// [required](DatasetOptions::require_rows); none is an error.
 pub fn load(
     options: &DatasetOptions,
     tokenizer: &Tokenizer,
@@ -48,6 +49,20 @@ pub fn load(
     draws: &mut Draws,
 ) -> Result<Loaded, DatasetError> {
     options.check()?;
+    let loaded = load_rows(options, tokenizer, hub, draws)?;
+    let wanted = options.name != DatasetName::SharedPrefix && options.require_rows;
+    if wanted && loaded.samples.len() < options.requests() {
+        return Err(DatasetError::TooFewRows { why: loaded.warnings.join("; ") });
+    }
+    Ok(loaded)
+}
+
+fn load_rows(
+    options: &DatasetOptions,
+    tokenizer: &Tokenizer,
+    hub: &Hub,
+    draws: &mut Draws,
+) -> Result<Loaded, DatasetError> {
     match options.name {
         DatasetName::SharedPrefix => shared_prefix::load(options, tokenizer, draws),
         DatasetName::Mooncake => mooncake::load(&trace(options, hub)?, options, tokenizer),

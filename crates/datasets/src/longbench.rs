@@ -1,6 +1,6 @@
 //! `longbench_v2`: questions of several choices about long documents.
 
-use crate::skips::{Skip, Skips};
+use crate::skips::{At, Skip, Skips};
 use crate::table::{Cell, HubDataset, Row, Table};
 use crate::{DatasetError, DatasetOptions, Loaded};
 use rayon::prelude::*;
@@ -60,13 +60,13 @@ pub(crate) fn sample(
         rest = later;
         let rows = table.pick(&COLUMNS, numbers)?;
         let made: Vec<_> = rows.into_par_iter().map(|row| make(&row, options, tokenizer)).collect();
-        for outcome in made {
+        for (outcome, number) in made.into_iter().zip(numbers) {
             if samples.len() == options.num_prompts {
                 break;
             }
             match outcome? {
                 Ok(sample) => samples.push(sample),
-                Err(skip) => skips.note(skip),
+                Err(skip) => skips.note(skip, At::Row(number + 1)),
             }
         }
         // A file of Parquet is gone through once for each batch: fewer of them where many are dropped.

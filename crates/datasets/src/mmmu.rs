@@ -1,7 +1,7 @@
 //! `mmmu`: questions about pictures (MMMU, the mathematical part).
 
 use crate::image::{ImageFormat, Prompts, Recoded, data_uri, recode};
-use crate::skips::{Skip, Skips};
+use crate::skips::{At, Skip, Skips};
 use crate::table::{Cell, HubDataset, Row, Table};
 use crate::{DatasetError, DatasetOptions, Loaded};
 use base64::Engine;
@@ -51,7 +51,7 @@ pub(crate) fn load(
     for (made, number) in made.into_iter().zip(&numbers) {
         match made {
             Ok(sample) => samples.push(sample),
-            Err(Unused::Row(skip)) => skips.note_at(skip, number + 1),
+            Err(Unused::Row(skip)) => skips.note(skip, At::Row(number + 1)),
             Err(Unused::All(error)) => return Err(error),
         }
     }

@@ -3,7 +3,7 @@
 use crate::chat::ChatText;
 use crate::lines::numbered;
 use crate::python_json;
-use crate::skips::{Skip, Skips};
+use crate::skips::{At, Skip, Skips};
 use crate::{DatasetError, DatasetOptions, Loaded, corpus};
 use rayon::prelude::*;
 use serde_json::{Map, Value};
@@ -79,7 +79,7 @@ pub(crate) fn rows(text: &str, wanted: usize, skips: &mut Skips) -> Vec<Row> {
     let read = |(number, line): (usize, &str)| match read_row(line) {
         Ok(row) => Some(row),
         Err(skip) => {
-            skips.note_at(skip, number);
+            skips.note(skip, At::Line(number));
             None
         }
     };

@@ -114,6 +114,8 @@ pub struct DatasetOptions {
     pub path: Option<PathBuf>,
     /// Samples wanted, at least 1.
     pub num_prompts: usize,
+    /// Whether fewer usable rows than that are an error; else they are a warning.
+    pub require_rows: bool,
     /// Longest text of `random`, `random-ids` and `image`, in tokens; 0 makes `image` pictures alone.
     pub random_input_len: u32,
     /// Longest output of `random`, `random-ids` and `image`, and output of every `mmmu` row, in tokens; 0
@@ -163,6 +165,7 @@ impl Default for DatasetOptions {
             name: DatasetName::ShareGpt,
             path: None,
             num_prompts: 1000,
+            require_rows: false,
             random_input_len: 1024,
             random_output_len: 1024,
             random_range_ratio: 0.0,

@@ -69,11 +69,11 @@ pub(crate) fn from_corpus(
             .map(|conversation| conversation.text(0, TextKey::Value))
             .map(|text| text.map(|text| tokenizer.encode(&text, special)).transpose())
             .collect();
-        for ids in encoded {
+        for (ids, conversation) in encoded.into_iter().zip(batch) {
             match ids? {
                 Some(ids) if !ids.is_empty() => rows.push(ids),
-                Some(_) => skips.note(Skip::TooShort),
-                None => skips.note(Skip::NoText),
+                Some(_) => skips.note(Skip::TooShort, conversation.at),
+                None => skips.note(Skip::NoText, conversation.at),
             }
         }
     }

@@ -34,23 +34,48 @@ pub(crate) enum Skip {
 /// How many reasons there are.
 const REASONS: usize = 12;
 
+/// Where a row is in its file, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum At {
+    /// The line that it is.
+    Line(usize),
+    /// Its number, where lines tell nothing.
+    Row(usize),
+}
+
+impl At {
+    fn number(self) -> usize {
+        match self {
+            Self::Line(number) | Self::Row(number) => number,
+        }
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Line(number) => write!(f, "line {number}"),
+            Self::Row(number) => write!(f, "row {number}"),
+        }
+    }
+}
+
 /// How many rows were skipped for each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Skips {
     counts: [usize; REASONS],
-    /// Line of the first row skipped for each reason, where rows are lines.
-    first_lines: [Option<usize>; REASONS],
+    /// The first row skipped for each reason.
+    first: [Option<At>; REASONS],
 }
 
 impl Skips {
-    pub(crate) fn note(&mut self, skip: Skip) {
+    /// Notes a row, in whatever order they are looked at.
+    pub(crate) fn note(&mut self, skip: Skip, at: At) {
         self.counts[skip as usize] += 1;
-    }
-
-    /// Notes a row that is the line of that number.
-    pub(crate) fn note_at(&mut self, skip: Skip, line: usize) {
-        self.note(skip);
-        self.first_lines[skip as usize].get_or_insert(line);
+        let first = self.first[skip as usize].get_or_insert(at);
+        if at.number() < first.number() {
+            *first = at;
+        }
     }
 
     pub(crate) fn total(&self) -> usize {
@@ -63,7 +88,7 @@ impl Skips {
 }
 
 impl fmt::Display for Skips {
-    /// As in `5 skipped (3 not a conversation of two turns, 2 too short)`.
+    /// As in `5 skipped (3 not a conversation of two turns from line 2 on, 2 too short from line 4 on)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let reasons: [(Skip, &str); REASONS] = [
             (Skip::NoJson, "no JSON"),
@@ -81,10 +106,10 @@ impl fmt::Display for Skips {
         ];
         let reasons: Vec<String> = reasons
             .into_iter()
-            .map(|(skip, reason)| (self.count(skip), reason, self.first_lines[skip as usize]))
+            .map(|(skip, reason)| (self.count(skip), reason, self.first[skip as usize]))
             .filter(|(count, ..)| *count > 0)
-            .map(|(count, reason, line)| match line {
-                Some(line) => format!("{count} {reason} from line {line} on"),
+            .map(|(count, reason, first)| match first {
+                Some(at) => format!("{count} {reason} from {at} on"),
                 None => format!("{count} {reason}"),
             })
             .collect();
@@ -101,11 +126,12 @@ mod tests {
     fn reasons_are_counted_apart() {
         let mut skips = Skips::default();
         assert_eq!(skips.to_string(), "0 skipped");
-        skips.note(Skip::TooShort);
-        skips.note_at(Skip::NoJson, 7);
-        skips.note(Skip::TooShort);
-        assert_eq!(skips.to_string(), "3 skipped (1 no JSON from line 7 on, 2 too short)");
-        skips.note_at(Skip::NoJson, 9);
+        skips.note(Skip::TooShort, At::Row(5));
+        skips.note(Skip::NoJson, At::Line(7));
+        skips.note(Skip::TooShort, At::Row(3));
+        let said = "3 skipped (1 no JSON from line 7 on, 2 too short from row 3 on)";
+        assert_eq!(skips.to_string(), said);
+        skips.note(Skip::NoJson, At::Line(9));
         assert!(skips.to_string().contains("2 no JSON from line 7 on"), "{skips}");
     }
 }

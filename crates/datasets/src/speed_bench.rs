@@ -1,7 +1,7 @@
 //! `speed-bench`: prompts of SPEED-Bench, whose categories are of more or less predictable text.
 
 use crate::mooncake::doubled_bos;
-use crate::skips::{Skip, Skips};
+use crate::skips::{At, Skip, Skips};
 use crate::table::{Cell, Row, Table};
 use crate::{DatasetError, DatasetOptions, Loaded};
 use rayon::prelude::*;
@@ -112,16 +112,16 @@ pub(crate) fn prompts(
 ) -> Result<Vec<String>, DatasetError> {
     let mut prompts = Vec::new();
     let columns: &[&str] = if category.is_some() { &["turns", "category"] } else { &["turns"] };
-    for row in table.rows(columns) {
-        let row = row?;
+    for (number, row) in table.rows(columns).enumerate() {
+        let (row, at) = (row?, At::Row(number + 1));
         let of_category = row.get("category").and_then(Cell::text);
         if category.is_some_and(|category| of_category != Some(category.name())) {
-            skips.note(Skip::OtherCategory);
+            skips.note(Skip::OtherCategory, at);
             continue;
         }
         match first_turn(row)? {
             Some(prompt) => prompts.push(prompt),
-            None => skips.note(Skip::NoTurns),
+            None => skips.note(Skip::NoTurns, at),
         }
     }
     Ok(prompts)

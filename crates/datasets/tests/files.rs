@@ -134,7 +134,6 @@ fn a_trace_of_conversations_is_read_whole_or_not() {
         ..of(DatasetName::AgenticTrace, 2)
     };
     for (text, place) in [
-        ("", "line 1"),
         ("[]", "line 1"),
         ("{\"conversations\":\n[[{\"messages\": 3}]]}", "line 2"),
         ("{\"conversations\":\n[\n[[\"no object\"]]]}", "line 3"),

@@ -102,9 +102,15 @@ fn fewer_rows_than_asked_are_a_warning_with_the_reasons() {
         assert_eq!(loaded.samples.len(), 3);
         let warning = loaded.warnings.concat();
         assert!(warning.contains("3 of 10"), "{warning}");
-        assert!(warning.contains("1 skipped (1 too short)"), "{warning}");
+        assert!(warning.contains("1 skipped (1 too short from"), "{warning}");
         assert_eq!(loaded.input_tokens(), 10 + 3 + 3);
         assert_eq!(loaded.output_tokens(), 9 + 7 + 2);
+        let (_folder, path) = file(&text);
+        let all = DatasetOptions { name, path, num_prompts: 4, ..DatasetOptions::default() };
+        let all = DatasetOptions { require_rows: true, ..all };
+        let error = bytes(&all).unwrap_err().to_string();
+        assert!(error.starts_with("--require-rows: only 3 of 4 prompts"), "{error}");
+        assert!(bytes(&DatasetOptions { num_prompts: 3, ..all }).is_ok());
     }
 }
 
@@ -113,7 +119,10 @@ fn no_usable_row_is_an_error() {
     let (_folder, path) = file(&conversations(&[("x", "y"), ("z", "")]).to_string());
     let options = DatasetOptions { path, num_prompts: 3, ..DatasetOptions::default() };
     let error = bytes(&options).unwrap_err().to_string();
-    assert!(error.starts_with("no usable rows: 2 skipped (2 too short) in "), "{error}");
+    assert!(
+        error.starts_with("no usable rows: 2 skipped (2 too short from row 1 on) in "),
+        "{error}"
+    );
     let (_folder, path) = file("[]");
     let random = DatasetOptions { name: DatasetName::Random, path, ..options };
     let error = bytes(&random).unwrap_err().to_string();
@@ -344,5 +353,22 @@ proptest! {
         let once = load(&options, &Tokenizer::byte_level(), &hub(), &mut Draws::new(seed)).unwrap();
         let again = load(&options, &Tokenizer::byte_level(), &hub(), &mut Draws::new(seed)).unwrap();
         prop_assert_eq!(once, again);
+    }
+}
+
+#[test]
+fn what_is_no_text_of_rows_is_named() {
+    for (bytes_of, part) in [
+        (b"".as_slice(), "is empty"),
+        (b"\x1f\x8b\x08\x00", "is packed (gzip): unpack it"),
+        (b"[]\n\n\xff", "is not UTF-8 (line 3, byte 4 of the file)"),
+    ] {
+        for name in [DatasetName::ShareGpt, DatasetName::Custom, DatasetName::OpenAi] {
+            let (_folder, path) = file("");
+            std::fs::write(path.as_ref().unwrap(), bytes_of).unwrap();
+            let options = DatasetOptions { name, path, ..DatasetOptions::default() };
+            let error = bytes(&options).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        }
     }
 }

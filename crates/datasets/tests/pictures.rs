@@ -262,7 +262,7 @@ fn questions_are_the_same_from_each_kind_of_file() {
     assert_eq!(parquet.samples.len(), 9);
     let said = parquet.warnings.join("\n");
     for part in
-        ["only 9 of 100", "1 without a picture from line 11 on", "1 with a picture that is no PNG"]
+        ["only 9 of 100", "1 without a picture from row 11 on", "1 with a picture that is no PNG"]
     {
         assert!(said.contains(part), "{said}");
     }

@@ -364,7 +364,11 @@ fn odd_rows_of_speed_bench_are_named_or_counted() {
     let text = format!("{good}\n{{}}\n{{\"turns\": []}}\n\n{good}\n");
     let loaded = run(of(DatasetName::SpeedBench, 2), &text).unwrap();
     assert_eq!(loaded.samples.len(), 2);
-    assert!(loaded.warnings[0].contains("2 skipped (2 without turns)"), "{:?}", loaded.warnings);
+    assert!(
+        loaded.warnings[0].contains("2 skipped (2 without turns from row 2 on)"),
+        "{:?}",
+        loaded.warnings
+    );
     assert!(loaded.warnings[1].contains("sent as they are in the file"), "{:?}", loaded.warnings);
     let loaded = run(of(DatasetName::SpeedBench, 5), &text).unwrap();
     assert_eq!(loaded.samples.len(), 5);
@@ -381,7 +385,7 @@ fn odd_rows_of_speed_bench_are_named_or_counted() {
     let error = run(options, &text).unwrap_err().to_string();
     assert!(
         error.starts_with(
-            "no usable rows: 4 skipped (4 of another category) in category high_entropy of "
+            "no usable rows: 4 skipped (4 of another category from row 1 on) in category high_entropy of "
         ),
         "{error}"
     );

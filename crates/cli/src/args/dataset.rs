@@ -34,6 +34,13 @@ pub struct DatasetArgs {
     #[arg(long, value_name = "N")]
     pub num_prompts: Option<usize>,
 
+    /// Stop with exit code 3 when the dataset has fewer usable rows than --num-prompts
+    ///
+    /// Without this the rows there are get sent, a warning tells how many and why, and the result holds
+    /// the number that was sent.
+    #[arg(long)]
+    pub require_rows: bool,
+
     /// Output length of every request, in place of its own (sharegpt, custom, openai, agentic-trace, longbench_v2)
     #[arg(long, value_name = "TOKENS")]
     pub sharegpt_output_len: Option<u32>,

@@ -35,6 +35,7 @@ pub use row::Row;
 pub use rows::Rows;
 
 use crate::DatasetError;
+use crate::lines::refuse_foreign;
 use files::Format;
 use json::JsonFile;
 use servebench_tokens::files_under;
@@ -153,7 +154,8 @@ fn is_parquet(path: &Path) -> Result<bool, DatasetError> {
         return Ok(true);
     }
     let mut begin = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(4).read_to_end(&mut begin));
+    let read = File::open(path).and_then(|file| file.take(8).read_to_end(&mut begin));
     read.map_err(|source| DatasetError::Read { path: path.to_owned(), source })?;
-    Ok(begin == *b"PAR1")
+    refuse_foreign(path, &begin)?;
+    Ok(begin.starts_with(b"PAR1"))
 }

@@ -145,7 +145,7 @@ mod tests {
         assert!(load_of(&own, &text, 1).unwrap_err().to_string().contains("must be below"));
         assert!(matches!(
             load_of(&SonnetOptions::default(), "", 1),
-            Err(DatasetError::NoUsableRows { .. })
+            Err(DatasetError::Empty { .. })
         ));
     }
 }
