@@ -13,6 +13,7 @@ line: the parser it has made by then is what is written down.
 import argparse
 import importlib.metadata
 import json
+import re
 import runpy
 import sys
 from enum import Enum
@@ -64,6 +65,8 @@ def plain(value):
         return str(value)
     if value is argparse.SUPPRESS:
         return None
+    if isinstance(value, str) and re.fullmatch("bench-[0-9a-f]{8}-", value):
+        return "<bench-, 8 random digits and ->"
     if isinstance(value, str) and len(value) > 60 and " " in value:
         return f"<a text of {len(value)} characters>"
     if value is None or isinstance(value, (bool, int, float, str)):
@@ -133,21 +136,36 @@ def sglang():
     return tools
 
 
-def walk(parser, path, found):
+def walk(parser, path):
+    """The commands below a parser, by path."""
     own = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
     for action in own:
         for name, child in action.choices.items():
-            walk(child, [*path, name], found)
+            yield from walk(child, [*path, name])
     if not own:
-        found[" ".join(path)] = {"flags": flags(parser)}
+        yield " ".join(path), parser
 
 
 def vllm():
+    from vllm.engine.arg_utils import AsyncEngineArgs
     from vllm.entrypoints.cli.main import main
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
 
+    engine = FlexibleArgumentParser()
+    AsyncEngineArgs.add_cli_args(engine)
+    of_the_engine = {flag["flag"]: flag for flag in flags(engine)}
     found = {}
-    walk(parser_of(main, ["vllm", "bench"]), ["vllm"], found)
-    return {path: tool for path, tool in found.items() if path.startswith("vllm bench ")}
+    for path, parser in walk(parser_of(main, ["vllm", "bench"]), ["vllm"]):
+        if not path.startswith("vllm bench "):
+            continue
+        served = [flag for flag in flags(parser) if flag == of_the_engine.get(flag["flag"])]
+        # A command without an engine shares a few names with it, by chance.
+        if len(served) < len(of_the_engine) // 2:
+            served = []
+        found[path] = {"flags": flags(parser, {flag["flag"] for flag in served})}
+        if served:
+            found[path]["server_flags"] = served
+    return found
 
 
 def main():

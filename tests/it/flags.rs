@@ -3,28 +3,35 @@
 
 use bench_serving as serving;
 use servebench_cli::{Code, Environment, Failure, Io, REFUSED, Refused, RefusedFlags};
-use servebench_tests::{Difference, Row, SGLANG, Tool, verdicts};
+use servebench_tests::{Difference, Row, SGLANG, Tool, VLLM, verdicts};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 
-/// Runs one of our programs in this process.
+/// Runs one of our programs, named with its subcommand if it has one, in this process.
 pub(crate) fn run(program: &str, words: &[&str]) -> (Result<Code, Failure>, String) {
     let (io, captured) = Io::captured();
-    let words: Vec<OsString> = words.iter().map(OsString::from).collect();
+    let mut named = program.split(' ');
+    let program = named.next().unwrap_or_default();
+    let words: Vec<OsString> = named.chain(words.iter().copied()).map(OsString::from).collect();
     let environment = Environment::default();
     let ended = match program {
         "bench-serving" => serving::run(words, &environment, &io),
         "bench-one-batch-server" => bench_one_batch_server::run(words, &environment, &io),
         "profiler" => profiler::run(words, &environment, &io),
         "send-one" => send_one::run(words, &environment, &io),
+        "bench-vllm" => bench_vllm::run(words, &environment, &io),
         other => panic!("no program is called {other}"),
     };
     (ended, captured.out())
 }
 
+fn tools() -> impl Iterator<Item = Tool> {
+    SGLANG.into_iter().chain(VLLM)
+}
+
 /// Every row of every tool, with the tool.
 fn rows() -> impl Iterator<Item = (Tool, Row)> {
-    SGLANG.into_iter().flat_map(|tool| tool.rows().into_iter().map(move |row| (tool, row)))
+    tools().flat_map(|tool| tool.rows().into_iter().map(move |row| (tool, row)))
 }
 
 /// Fails with all complaints at once.
@@ -36,8 +43,10 @@ fn none(complaints: impl Iterator<Item = String>) {
 
 #[test]
 fn the_recordings_are_whole() {
-    let counts = SGLANG.map(|tool| (tool.flags().len(), tool.flags_of_its_server().len()));
-    assert_eq!(counts, [(87, 0), (2, 0), (44, 531), (10, 0), (23, 0)]);
+    let counts = |tool: Tool| (tool.flags().len(), tool.flags_of_its_server().len());
+    assert_eq!(SGLANG.map(counts), [(87, 0), (2, 0), (44, 531), (10, 0), (23, 0)]);
+    let vllm = [(101, 0), (40, 251), (11, 249), (15, 0), (17, 0), (16, 0), (4, 0)];
+    assert_eq!(VLLM.map(counts), vllm);
 }
 
 #[test]
@@ -63,16 +72,20 @@ fn what_differs_is_said_and_what_is_said_is_so() {
 fn every_verdict_and_every_refusal_is_about_a_flag_that_exists() {
     let known: BTreeSet<(&str, String)> =
         rows().map(|(tool, row)| (tool.name, row.flag.name)).collect();
-    let said = || verdicts::TABLES.iter().flat_map(|(tool, _)| verdicts::of(tool));
+    let tables: BTreeSet<&str> = verdicts::TABLES.iter().map(|(tool, _)| *tool).collect();
+    let said = || tables.iter().flat_map(|tool| verdicts::of(tool));
     let verdicts = said()
         .filter(|verdict| !known.contains(&(verdict.tool, verdict.flag.to_owned())))
         .map(|verdict| format!("{} has no {}", verdict.tool, verdict.flag));
-    let refusals = REFUSED.iter().flat_map(|refused| match refused.flags {
+    // Of scripts there is no recording.
+    let recorded = |refused: &&Refused| tools().any(|tool| tool.known_as == refused.tool);
+    let refusals = REFUSED.iter().filter(recorded).flat_map(|refused| match refused.flags {
         RefusedFlags::Named(names) => names.iter().map(|flag| (refused.tool, *flag)).collect(),
         RefusedFlags::OfItsServer => Vec::new(),
     });
     let exists = |known_as: &str, flag: &str| {
-        rows().any(|(tool, row)| tool.known_as == known_as && row.flag.name == flag)
+        let named = |row: &Row| row.flag.name == flag || row.flag.aliases.iter().any(|a| a == flag);
+        rows().any(|(tool, row)| tool.known_as == known_as && named(&row))
     };
     let refusals = refusals
         .filter(|(tool, flag)| !exists(tool, flag))
@@ -86,7 +99,7 @@ fn every_verdict_and_every_refusal_is_about_a_flag_that_exists() {
 
 #[test]
 fn what_may_be_abbreviated_are_upstreams_flags() {
-    for tool in SGLANG.iter().filter(|tool| !tool.abbreviable.is_empty()) {
+    for tool in tools().filter(|tool| !tool.abbreviable.is_empty()) {
         let ours: BTreeSet<&str> = tool.abbreviable.iter().copied().collect();
         let recorded = tool.flags();
         let mut theirs: BTreeSet<&str> = recorded
@@ -95,7 +108,12 @@ fn what_may_be_abbreviated_are_upstreams_flags() {
             .map(String::as_str)
             .filter(|name| name.starts_with("--"))
             .collect();
-        theirs.insert("--help");
+        // Taken before there is a parser.
+        theirs.extend(
+            ["--help"]
+                .into_iter()
+                .chain(tool.program.starts_with("bench-vllm serve").then_some("--config")),
+        );
         // A tool that starts its server uses some of the server's flags itself.
         let served = tool.flags_of_its_server();
         let served: BTreeSet<&str> = served.iter().map(|flag| flag.name.as_str()).collect();
@@ -115,7 +133,7 @@ fn refused_flags_end_with_2_and_say_why() {
         says_why(&tool, &row.flag.name, why);
         refused += 1;
     }
-    for tool in SGLANG {
+    for tool in tools() {
         let (command, taken) = (tool.command(), tool.flags_of_its_server());
         for flag in taken.iter().filter(|flag| !servebench_tests::has(&command, &flag.name)) {
             let why = Refused::of_its_server(tool.known_as).expect("a refusal");
@@ -123,7 +141,7 @@ fn refused_flags_end_with_2_and_say_why() {
             refused += 1;
         }
     }
-    assert!(refused > 500, "{refused}");
+    assert!(refused > 900, "{refused}");
 }
 
 #[track_caller]
@@ -136,6 +154,20 @@ fn says_why(tool: &Tool, flag: &str, refused: &Refused) {
     }
 }
 
+/// The programs that print their plan.
+const PLANNERS: [&str; 5] = [
+    "bench-serving",
+    "bench-one-batch-server",
+    "bench-vllm serve",
+    "bench-vllm throughput",
+    "bench-vllm latency",
+];
+
+/// A plan without what is drawn anew for each run.
+fn without_draws(plan: &str) -> Vec<&str> {
+    plan.lines().filter(|line| !line.contains("\"request_id_prefix\"")).collect()
+}
+
 /// What the help says is taken when a flag is left out is what is taken.
 #[test]
 fn giving_the_default_changes_nothing() {
@@ -143,7 +175,7 @@ fn giving_the_default_changes_nothing() {
     for (tool, row) in rows() {
         let differs = row.differences.contains(&Difference::Default);
         let Some(default) = row.flag.default_text() else { continue };
-        let plans = matches!(tool.program, "bench-serving" | "bench-one-batch-server");
+        let plans = PLANNERS.contains(&tool.program);
         if !plans || differs || row.flag.is_switch() || !row.defined {
             continue;
         }
@@ -151,6 +183,7 @@ fn giving_the_default_changes_nothing() {
         let (ended, given) = run(tool.program, &words.concat());
         assert!(ended.is_ok(), "{} {default}: {ended:?}", row.flag.name);
         let (_, left_out) = run(tool.program, &["--dry-run"]);
+        let [given, left_out] = [&given, &left_out].map(|plan| without_draws(plan));
         assert_eq!(given, left_out, "{} {}", tool.program, row.flag.name);
         compared += 1;
     }

@@ -1,5 +1,5 @@
-//! Every command of SGLang's guides (`tests/fixtures/guides`): it is understood here, or its failure
-//! names what to do instead.
+//! Every command of SGLang's and vLLM's guides (`tests/fixtures/guides`): it is understood here, or its
+//! failure names what to do instead.
 
 use crate::flags::run;
 use crate::support::{Folder, root};
@@ -22,9 +22,12 @@ enum Line {
     Replaced(Vec<String>, Vec<String>),
 }
 
-fn lines() -> Vec<Line> {
+const SGLANG: &[&str] = &["bench-serving.txt", "profiling.txt"];
+const VLLM: &[&str] = &["vllm-bench.txt"];
+
+fn lines(guides: &[&str]) -> Vec<Line> {
     let mut lines = Vec::new();
-    for guide in ["bench-serving.txt", "profiling.txt"] {
+    for guide in guides {
         let text = fs::read_to_string(root().join("tests/fixtures/guides").join(guide));
         let text = text.expect("a guide's commands");
         let mut rows = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -67,6 +70,19 @@ fn plan(words: &[String]) -> Result<(), Failure> {
                 serde_json::from_str::<serde_json::Value>(&printed).expect("a plan in JSON");
             })
         }
+        // These print no plan: they need no server, or tell what they would do in words of their own.
+        ("bench-vllm", [command @ ("hash" | "prefix-block-hash"), rest @ ..]) => {
+            let few = ["--iterations", "1", "--num-blocks", "1", "--trials", "1"];
+            let few = if *command == "hash" { &few[..2] } else { &few[2..] };
+            run(&format!("bench-vllm {command}"), &[rest, few].concat()).0.map(|_| ())
+        }
+        ("bench-vllm", [command, rest @ ..]) => {
+            let (ended, printed) =
+                run(&format!("bench-vllm {command}"), &[rest, &["--dry-run"]].concat());
+            ended.map(|_| {
+                serde_json::from_str::<serde_json::Value>(&printed).expect("a plan in JSON");
+            })
+        }
         ("profiler", ["start", rest @ ..]) => read::<profiler::Start>(rest, PROFILER_FLAGS),
         ("profiler", ["stop", rest @ ..]) => read::<profiler::Stop>(rest, PROFILER_FLAGS),
         ("profiler", rest) => read::<profiler::Profile>(rest, PROFILER_FLAGS),
@@ -80,10 +96,11 @@ fn read<A: Parser>(words: &[&str], upstream: &[&str]) -> Result<(), Failure> {
     parse_as::<A>(words, "the guide's tool", upstream, &Io::captured().0).map(|_| ())
 }
 
-#[test]
-fn every_command_makes_a_plan_or_names_its_replacement() {
+/// How many commands work, fail and are replaced, each of them as its line says.
+#[track_caller]
+fn check(guides: &[&str], page: &str) -> (u32, u32, u32) {
     let (mut works, mut fails, mut replaced) = (0, 0, 0);
-    for line in lines() {
+    for line in lines(guides) {
         match line {
             Line::Works(words) => {
                 if let Err(failure) = plan(&words) {
@@ -101,22 +118,31 @@ fn every_command_makes_a_plan_or_names_its_replacement() {
                 if let Err(failure) = plan(&ours) {
                     panic!("{}\n{failure}", ours.join(" "));
                 }
-                says_what_replaces(&python[2], &ours[0]);
+                let (theirs, program) = match (python[1].as_str(), ours[0].as_str()) {
+                    ("-m", ours) => (format!("python -m {}", python[2]), ours),
+                    (script, _) => (script.to_owned(), ours[1].as_str()),
+                };
+                says_what_replaces(page, &theirs, program);
                 replaced += 1;
             }
         }
     }
-    assert_eq!((works, fails, replaced), (54, 3, 6), "a command was lost");
+    (works, fails, replaced)
 }
 
-/// The guide has a row for the module, and the row names our program.
+#[test]
+fn every_command_makes_a_plan_or_names_its_replacement() {
+    assert_eq!(check(SGLANG, "from-sglang.md"), (54, 3, 6), "a command was lost");
+    assert_eq!(check(VLLM, "vllm-scripts.md"), (45, 5, 15), "a command was lost");
+}
+
+/// The guide's page has a row for what users start, and the row names ours.
 #[track_caller]
-fn says_what_replaces(module: &str, program: &str) {
-    let guide =
-        fs::read_to_string(root().join("docs/src/guide/from-sglang.md")).expect("the guide");
-    let named = |text: &&str| text.contains(&format!("`python -m {module}`"));
+fn says_what_replaces(page: &str, theirs: &str, program: &str) {
+    let guide = fs::read_to_string(root().join("docs/src/guide").join(page)).expect("the guide");
+    let named = |text: &&str| text.contains(&format!("`{theirs}`"));
     let row = guide.lines().filter(|line| line.starts_with('|')).find(named);
-    let row = row.unwrap_or_else(|| panic!("from-sglang.md has no row for {module}"));
+    let row = row.unwrap_or_else(|| panic!("{page} has no row for {theirs}"));
     assert!(row.contains(&format!("`{program}")), "no {program} in: {row}");
 }
 
@@ -159,7 +185,7 @@ fn small(words: &[String], url: &str) -> Option<Vec<String>> {
 fn the_commands_that_a_simulated_server_can_serve_are_served() {
     let server = Sim::new(SimConfig::default()).spawn_in_thread().expect("a server");
     let (url, mut served) = (server.url(), 0);
-    for line in lines() {
+    for line in lines(SGLANG) {
         let Line::Works(words) = line else { continue };
         if words[0] != "bench-serving" {
             continue;

@@ -64,6 +64,16 @@ pub(crate) fn rerun_whole(
     case: &Case,
     respond: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
 ) -> Rerun {
+    rerun_as("serve", "result.json", case, respond)
+}
+
+/// The same for a `command` that writes its result to `file`.
+pub(crate) fn rerun_as(
+    command: &str,
+    file: &str,
+    case: &Case,
+    respond: impl Fn(&Call, usize) -> Answer + Send + Sync + 'static,
+) -> Rerun {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let server = Capture::start(respond).expect("a server on loopback");
     let fixtures = root().join("tests/fixtures");
@@ -79,13 +89,13 @@ pub(crate) fn rerun_whole(
         let word = word.as_str().expect("a word").to_owned();
         places.iter().fold(word, |word, (name, real)| word.replace(name, real))
     };
-    let words = std::iter::once("serve".to_owned()).chain(case.rows("argv").iter().map(fill));
+    let words = std::iter::once(command.to_owned()).chain(case.rows("argv").iter().map(fill));
     let key = case.0["environ"]["OPENAI_API_KEY"].as_str().unwrap_or_default();
     let environment = Environment::from_pairs([("HF_HUB_OFFLINE", "1"), ("OPENAI_API_KEY", key)]);
     let (io, captured) = Io::captured();
     let ended = bench_vllm::run(words.map(Into::into).collect(), &environment, &io);
     let ended = ended.unwrap_or_else(|failure| panic!("{}: {failure}", case.name()));
-    let result = std::fs::read_to_string(folder.path().join("result.json")).ok();
+    let result = std::fs::read_to_string(folder.path().join(file)).ok();
     let result = result.map(|text| serde_json::from_str(&text).expect("strict JSON"));
     let calls = server.calls();
     Rerun { ended, calls, printed: captured.out(), result: result.unwrap_or_default() }

@@ -32,17 +32,19 @@ impl Difference {
     }
 }
 
-/// Whether the command has a flag of this name or alias, `--` included.
+/// Whether the command has a flag of this name or alias, dashes included.
 pub fn has(command: &Command, flag: &str) -> bool {
     argument(command, flag).is_some()
 }
 
-/// Our argument of this name or alias, `--` included.
+/// Our argument of this name or alias, dashes included.
 fn argument<'a>(command: &'a Command, flag: &str) -> Option<&'a Arg> {
-    let name = flag.strip_prefix("--")?;
-    command.get_arguments().find(|arg| {
-        arg.get_long() == Some(name)
-            || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
+    command.get_arguments().find(|arg| match flag.strip_prefix("--") {
+        Some(name) => {
+            arg.get_long() == Some(name)
+                || arg.get_all_aliases().is_some_and(|aliases| aliases.contains(&name))
+        }
+        None => arg.get_short().is_some_and(|letter| flag == format!("-{letter}")),
     })
 }
 
@@ -122,7 +124,7 @@ fn default(arg: &Arg) -> Option<String> {
     let values = arg.get_default_values();
     if !values.is_empty() {
         let words: Vec<_> = values.iter().map(|value| value.to_string_lossy()).collect();
-        return Some(words.join(" "));
+        return Some(words.join(" ")).filter(|words| !words.is_empty());
     }
     let help = arg.get_long_help().or(arg.get_help())?.to_string();
     let (_, rest) = help.split_once("[default: ")?;

@@ -9,7 +9,7 @@ mod tools;
 pub mod verdicts;
 
 pub use compare::{Difference, differences, has};
-pub use tools::{Flag, SGLANG, Tool};
+pub use tools::{Flag, SGLANG, Tool, VLLM};
 pub use verdicts::Verdict;
 
 use servebench_cli::Refused;

@@ -2,6 +2,12 @@
 
 use clap::{Command, CommandFactory};
 use serde_json::Value;
+use servebench_cli::vllm::args::VLLM_FLAGS;
+use servebench_cli::vllm::sweep::{
+    PlotCommand, PlotParetoCommand, SWEEP_PLOT_FLAGS, SWEEP_PLOT_PARETO_FLAGS, SWEEP_SERVE_FLAGS,
+    SWEEP_SERVE_WORKLOAD_FLAGS, ServeSweepCommand, ServeWorkloadCommand,
+};
+use servebench_cli::vllm::{LATENCY_FLAGS, THROUGHPUT_FLAGS};
 
 /// A Python tool and what takes its place.
 #[derive(Clone, Copy, Debug)]
@@ -10,11 +16,11 @@ pub struct Tool {
     pub name: &'static str,
     /// The recording.
     recording: &'static str,
-    /// The module that users start.
-    pub module: &'static str,
+    /// What users start.
+    pub started_as: &'static str,
     /// The name under which our program knows it.
     pub known_as: &'static str,
-    /// Our program.
+    /// Our program, with its subcommand.
     pub program: &'static str,
     /// Our program's command line.
     command: fn() -> Command,
@@ -24,12 +30,14 @@ pub struct Tool {
 
 const SGLANG_RECORDING: &str = include_str!("../fixtures/upstream/sglang-0.5.23.json");
 
+const VLLM_RECORDING: &str = include_str!("../fixtures/upstream/vllm-0.32.0.json");
+
 /// The tools of SGLang 0.5.23.
 pub const SGLANG: [Tool; 5] = [
     Tool {
         name: "bench_serving",
         recording: SGLANG_RECORDING,
-        module: "sglang.bench_serving",
+        started_as: "python -m sglang.bench_serving",
         known_as: "sglang.bench_serving",
         program: "bench-serving",
         command: bench_serving::Args::command,
@@ -38,7 +46,7 @@ pub const SGLANG: [Tool; 5] = [
     Tool {
         name: "steady_state_serving",
         recording: SGLANG_RECORDING,
-        module: "sglang.benchmark.steady_state_serving",
+        started_as: "python -m sglang.benchmark.steady_state_serving",
         known_as: "sglang.bench_serving",
         program: "bench-serving",
         command: bench_serving::Args::command,
@@ -47,7 +55,7 @@ pub const SGLANG: [Tool; 5] = [
     Tool {
         name: "bench_one_batch_server",
         recording: SGLANG_RECORDING,
-        module: "sglang.bench_one_batch_server",
+        started_as: "python -m sglang.bench_one_batch_server",
         known_as: "sglang.bench_one_batch_server",
         program: "bench-one-batch-server",
         command: bench_one_batch_server::Args::command,
@@ -56,7 +64,7 @@ pub const SGLANG: [Tool; 5] = [
     Tool {
         name: "profiler",
         recording: SGLANG_RECORDING,
-        module: "sglang.profiler",
+        started_as: "python -m sglang.profiler",
         known_as: "sglang.profiler",
         program: "profiler",
         command: profiler::Profile::command,
@@ -65,13 +73,59 @@ pub const SGLANG: [Tool; 5] = [
     Tool {
         name: "send_one",
         recording: SGLANG_RECORDING,
-        module: "sglang.test.send_one",
+        started_as: "python -m sglang.test.send_one",
         known_as: "sglang.test.send_one",
         program: "send-one",
         command: send_one::Args::command,
         abbreviable: servebench_cli::send_one::SEND_ONE_FLAGS,
     },
 ];
+
+/// The commands of vLLM 0.32.0's `vllm bench` that have one here.
+pub const VLLM: [Tool; 7] = [
+    vllm("vllm bench serve", "bench-vllm serve", bench_vllm::ServeArgs::command, VLLM_FLAGS),
+    vllm(
+        "vllm bench throughput",
+        "bench-vllm throughput",
+        bench_vllm::ThroughputCommand::command,
+        THROUGHPUT_FLAGS,
+    ),
+    vllm(
+        "vllm bench latency",
+        "bench-vllm latency",
+        bench_vllm::LatencyCommand::command,
+        LATENCY_FLAGS,
+    ),
+    vllm(
+        "vllm bench sweep serve",
+        "bench-vllm sweep serve",
+        ServeSweepCommand::command,
+        SWEEP_SERVE_FLAGS,
+    ),
+    vllm(
+        "vllm bench sweep serve_workload",
+        "bench-vllm sweep serve_workload",
+        ServeWorkloadCommand::command,
+        SWEEP_SERVE_WORKLOAD_FLAGS,
+    ),
+    vllm("vllm bench sweep plot", "bench-vllm sweep plot", PlotCommand::command, SWEEP_PLOT_FLAGS),
+    vllm(
+        "vllm bench sweep plot_pareto",
+        "bench-vllm sweep plot_pareto",
+        PlotParetoCommand::command,
+        SWEEP_PLOT_PARETO_FLAGS,
+    ),
+];
+
+const fn vllm(
+    name: &'static str,
+    program: &'static str,
+    command: fn() -> Command,
+    abbreviable: &'static [&'static str],
+) -> Tool {
+    let recording = VLLM_RECORDING;
+    Tool { name, recording, started_as: name, known_as: name, program, command, abbreviable }
+}
 
 /// A flag as a Python parser has it.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! The page of upstream's flags and ours.
 
 use crate::page;
-use servebench_tests::{Flag, Row, SGLANG, Tool, has};
+use servebench_tests::{Flag, Row, SGLANG, Tool, VLLM, has};
 use std::collections::BTreeSet;
 use std::fmt::{self, Write as _};
 
-const INTRODUCTION: &str = "\
+const SGLANG_INTRODUCTION: &str = "\
 Every flag of SGLang 0.5.23's benchmark tools, as their own parsers have them, and what it is here. *Same* is \
 the same name, values, number of values and default; a boolean flag is off when it is left out. Where more is \
 to say, the last column says it. A test compares both command lines flag by flag, and fails where this page \
@@ -15,19 +15,40 @@ would not be true.
 the Python tools do; flags that are only ours are written in full. Of a repeated flag the last counts. \
 [Coming from SGLang](../guide/from-sglang.md) says which command takes the place of which.";
 
+const VLLM_INTRODUCTION: &str = "\
+Every flag of vLLM 0.32.0's `vllm bench`, as its own parsers have them, and what it is here. *Same* is the same \
+name, values, number of values and default; a boolean flag is off when it is left out. Where more is to say, the \
+last column says it. A test compares both command lines flag by flag, and fails where this page would not be true.
+
+All commands understand unique prefixes of these flags, `_` for `-`, `--flag.key VALUE` for JSON and `--config FILE`, \
+as the Python tool does; flags that are only ours are written in full. Of a repeated flag the last counts. \
+`vllm bench mm-processor` and `vllm bench sweep startup` need an engine in the process and have no command here. \
+[Coming from vLLM](../guide/from-vllm.md) says which command takes the place of which, \
+[Differences from vllm bench serve](differences-vllm.md) what else is not the same.";
+
 /// `flags-sglang.md`.
 pub(crate) fn sglang() -> Result<String, fmt::Error> {
-    let mut text = page("SGLang's flags", INTRODUCTION);
-    for tool in SGLANG {
-        write!(text, "## {}\n\n", tool.module)?;
+    flags("SGLang's flags", SGLANG_INTRODUCTION, &SGLANG)
+}
+
+/// `flags-vllm.md`.
+pub(crate) fn vllm() -> Result<String, fmt::Error> {
+    flags("vLLM's flags", VLLM_INTRODUCTION, &VLLM)
+}
+
+fn flags(title: &str, introduction: &str, tools: &[Tool]) -> Result<String, fmt::Error> {
+    let mut text = page(title, introduction);
+    for tool in tools {
+        let module = tool.started_as.strip_prefix("python -m ");
+        write!(text, "## {}\n\n", module.unwrap_or(tool.started_as))?;
         let rows = tool.rows();
-        summary(&mut text, &tool, &rows)?;
+        summary(&mut text, tool, &rows)?;
         text.push_str("| flag | value | default | here |\n|---|---|---|---|\n");
         for row in &rows {
             self::row(&mut text, row)?;
         }
-        server(&mut text, &tool)?;
-        ours(&mut text, &tool)?;
+        server(&mut text, tool)?;
+        ours(&mut text, tool, tools)?;
     }
     text.truncate(text.trim_end().len());
     text.push('\n');
@@ -39,8 +60,8 @@ fn summary(text: &mut String, tool: &Tool, rows: &[Row]) -> fmt::Result {
     let refused = rows.iter().filter(|row| row.refused.is_some()).count();
     writeln!(
         text,
-        "`python -m {}` is `{}` here. {} flags: {} the same, {said} better or other, {refused} refused.\n",
-        tool.module,
+        "`{}` is `{}` here. {} flags: {} the same, {said} better or other, {refused} refused.\n",
+        tool.started_as,
         tool.program,
         rows.len(),
         rows.len() - said - refused
@@ -73,6 +94,8 @@ fn value(flag: &Flag) -> String {
         "int" => "integer",
         kind if kind.contains("float") => "number",
         kind if kind.contains("goodput") => "KEY:MS",
+        "loads" => "JSON",
+        kind if kind.contains("bucket") => "mapping",
         _ => "text",
     };
     let one = match flag.choices.as_slice() {
@@ -115,13 +138,13 @@ fn server(text: &mut String, tool: &Tool) -> fmt::Result {
 }
 
 /// The flags that only our program has.
-fn ours(text: &mut String, tool: &Tool) -> fmt::Result {
+fn ours(text: &mut String, tool: &Tool, tools: &[Tool]) -> fmt::Result {
     // The wrapper's flags are bench-serving's, which has a section of its own.
     if tool.abbreviable.is_empty() {
         text.push('\n');
         return Ok(());
     }
-    let theirs: BTreeSet<String> = servebench_tests::SGLANG
+    let theirs: BTreeSet<String> = tools
         .iter()
         .filter(|other| other.program == tool.program)
         .flat_map(|other| other.flags().into_iter().chain(other.flags_of_its_server()))

@@ -20,7 +20,7 @@ const FOLDER: &str = "docs/src/reference";
 
 /// The programs whose `--help` is shown, with their subcommands.
 const PROGRAMS: [(&str, &[&str]); 6] = [
-    ("bench-serving", &[]),
+    ("bench-serving", &["analyze"]),
     (
         "bench-vllm",
         &[

@@ -20,6 +20,7 @@ mod rig;
 mod server;
 mod shell;
 mod smoke;
+mod soak;
 mod tidy;
 mod tools;
 
@@ -58,6 +59,8 @@ enum Command {
     Spin(busy::Spin),
     /// Run the README's first command and look at what it left
     Smoke,
+    /// Send a million requests to the simulated server, 1 % of which meet each fault, and account for each
+    Soak(soak::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -82,5 +85,6 @@ fn run(command: &Command) -> anyhow::Result<()> {
         Command::Package(arguments) => package::run(arguments),
         Command::Spin(arguments) => busy::spin(arguments),
         Command::Smoke => smoke::run(),
+        Command::Soak(arguments) => soak::run(arguments),
     }
 }

@@ -13,6 +13,7 @@ fn main() -> Result<(), fmt::Error> {
         "exit-codes.md": exit_codes()?,
         "environment.md": environment()?,
         "flags-sglang.md": flags::sglang()?,
+        "flags-vllm.md": flags::vllm()?,
         "result-keys.md": result_keys()?,
         "result.schema.json": format!("{:#}\n", servebench_report::schema()),
     });

@@ -1,20 +1,29 @@
 //! Measures LLM inference servers: flags, table and result of vllm bench, and more.
 
 mod hash;
+mod multi_turn;
 mod offline;
 mod serve;
+mod startup;
+mod structured;
 mod workloads;
 
 pub use hash::{HashCommand, PrefixBlockHashCommand};
+pub use multi_turn::{ConvertShareGptCommand, MultiTurnCommand};
 pub use offline::{LatencyCommand, ThroughputCommand};
 pub use serve::ServeArgs;
-pub use workloads::LongDocumentQaCommand;
+pub use startup::StartupCommand;
+pub use structured::StructuredOutputCommand;
+pub use workloads::{LongDocumentQaCommand, PrefixCachingCommand, PrioritizationCommand};
 
 use servebench_cli::hash::{self as hashes, BLOCK_HASH_FLAGS, HASH_FLAGS};
 use servebench_cli::vllm::sweep::sweep;
 use servebench_cli::vllm::{
-    VllmPlan, latency, long_document_qa, parse_latency, parse_long_document_qa, parse_serve,
-    parse_throughput, serve, throughput,
+    VllmPlan, convert_sharegpt, latency, long_document_qa, multi_turn, parse_convert_sharegpt,
+    parse_latency, parse_long_document_qa, parse_multi_turn, parse_prefix_caching,
+    parse_prioritization, parse_serve, parse_startup, parse_structured_output, parse_throughput,
+    prefix_caching, prioritization, serve, startup as measure_startup, structured_output,
+    throughput,
 };
 use servebench_cli::{Code, Environment, Failure, Io, parse_as};
 use std::ffi::OsString;
@@ -29,6 +38,12 @@ Commands:
   throughput         Sends all requests at once: requests and tokens per second
   latency            Sends whole batches one after the other: how long each takes
   long-document-qa   Sends the same long prompts again and again: how long all take
+  prefix-caching     Sends prompts that share a beginning or come again: what the server's cache spares
+  prioritization     Sends requests of two priorities: what each of them waits
+  structured-output  Sends prompts whose replies must be JSON, of a grammar or the like: speed, and how many are
+  startup            Starts a server again and again: how long until it is ready
+  multi-turn         Has conversations with a server: latencies turn by turn
+  convert-sharegpt   Writes a ShareGPT file in the form that multi-turn reads; no server
   sweep              Runs serve over many settings of server and client, and plots them
   hash               Times the hash functions of a prefix cache; no server
   prefix-block-hash  Times chains of block hashes; no server
@@ -67,14 +82,47 @@ pub fn run(
             parsed
                 .map_or(Ok(Code::Done), |command| long_document_qa(&command.args, environment, io))
         }
+        Some("prefix-caching") => {
+            let parsed = parse_prefix_caching::<PrefixCachingCommand>(arguments, io)?;
+            parsed.map_or(Ok(Code::Done), |command| prefix_caching(&command.args, environment, io))
+        }
+        Some("prioritization") => {
+            let parsed = parse_prioritization::<PrioritizationCommand>(arguments, io)?;
+            parsed.map_or(Ok(Code::Done), |command| prioritization(&command.args, environment, io))
+        }
+        Some("structured-output") => {
+            let parsed = parse_structured_output::<StructuredOutputCommand>(arguments, io)?;
+            parsed
+                .map_or(Ok(Code::Done), |command| structured_output(&command.args, environment, io))
+        }
+        Some("startup") => {
+            let parsed = parse_startup::<StartupCommand>(arguments, io)?;
+            parsed.map_or(Ok(Code::Done), |(command, engine)| {
+                measure_startup(&command.args, &engine, environment, io)
+            })
+        }
+        Some("mm-processor") => Err(Failure::usage(
+            "mm-processor is not built here yet: its timers are inside of the engine, which no server tells",
+        )
+        .hint("serve --dataset-name random-mm measures requests with images as a whole")),
+        Some("multi-turn") => {
+            let parsed = parse_multi_turn::<MultiTurnCommand>(arguments, io)?;
+            parsed.map_or(Ok(Code::Done), |command| multi_turn(&command.args, environment, io))
+        }
+        Some("convert-sharegpt") => {
+            let parsed = parse_convert_sharegpt::<ConvertShareGptCommand>(arguments, io)?;
+            parsed
+                .map_or(Ok(Code::Done), |command| convert_sharegpt(&command.args, environment, io))
+        }
         Some("sweep") => sweep(arguments, environment, io),
         Some("hash") => run_hash(arguments, io),
         Some("prefix-block-hash") => run_prefix_block_hash(arguments, io),
         Some("--help" | "-h" | "help") => say(HELP),
         Some("--version" | "-V") => say(concat!("bench-vllm ", env!("CARGO_PKG_VERSION"))),
         _ => Err(Failure::usage(format!(
-            "no command is called `{}` (known: serve, throughput, latency, long-document-qa, sweep, hash, \
-             prefix-block-hash)",
+            "no command is called `{}` (known: serve, throughput, latency, long-document-qa, \
+             prefix-caching, prioritization, structured-output, multi-turn, convert-sharegpt, startup, \
+             sweep, hash, prefix-block-hash)",
             command.to_string_lossy()
         ))
         .hint("bench-vllm --help lists what there is")),
@@ -88,7 +136,8 @@ fn run_serve(
 ) -> Result<Code, Failure> {
     let Some(args) = parse_serve::<ServeArgs>(arguments, io)? else { return Ok(Code::Done) };
     let dry_run = args.is_dry_run();
-    let plan = VllmPlan::new(args.into(), environment)?;
+    let record = args.record.clone();
+    let plan = VllmPlan::new(args.into(), environment)?.recorded(record);
     if dry_run {
         plan.print(io)?;
         return Ok(Code::Done);

@@ -33,7 +33,8 @@ Examples:
   bench-vllm throughput --backend vllm-chat --dataset-path sharegpt.json --output-json result.json
 
 Exit codes: 0 done, 1 bug, 2 usage, 3 bad plan or data, 4 server not ready or refused,
-5 too few requests succeeded, 6 --fail-if-client-bound, 7 output not written, 130/143 interrupted.";
+5 too few requests succeeded, 6 --fail-if-client-bound, 7 output not written, 8 hung,
+130/143 interrupted.";
 
 /// Sends whole batches to a running server, one after the other, and reports how long each takes
 ///
@@ -63,4 +64,5 @@ Examples:
   bench-vllm latency --input-len 512 --output-len 64 --batch-size 32 --output-json result.json
 
 Exit codes: 0 done, 1 bug, 2 usage, 3 bad plan or data, 4 server not ready or refused,
-5 too few batches succeeded, 6 --fail-if-client-bound, 7 output not written, 130/143 interrupted.";
+5 too few batches succeeded, 6 --fail-if-client-bound, 7 output not written, 8 hung,
+130/143 interrupted.";

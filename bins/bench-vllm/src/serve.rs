@@ -1,7 +1,7 @@
 //! The command line of `bench-vllm serve`.
 
 use clap::Parser;
-use servebench_cli::args::OwnArgs;
+use servebench_cli::args::{OwnArgs, RecordArgs};
 use servebench_cli::vllm::VllmServeArgs;
 use servebench_cli::vllm::args::{
     ContentArgs, TransportArgs, VllmDatasetArgs, VllmLoadArgs, VllmReportArgs, VllmTargetArgs,
@@ -35,6 +35,8 @@ pub struct ServeArgs {
     transport: TransportArgs,
     #[command(flatten)]
     own: OwnArgs,
+    #[command(flatten)]
+    pub(crate) record: RecordArgs,
 }
 
 impl ServeArgs {
@@ -58,11 +60,11 @@ Examples:
     --dataset-path sharegpt.json --request-rate 8 --goodput ttft:500 tpot:50
 
 Exit codes: 0 done, 1 bug, 2 usage, 3 bad plan or data, 4 server not ready or refused,
-5 too few requests succeeded, 6 objective missed, 7 output not written, 130/143 interrupted.";
+5 too few requests succeeded, 6 objective missed, 7 output not written, 8 hung, 130/143 interrupted.";
 
 impl From<ServeArgs> for VllmServeArgs {
     fn from(args: ServeArgs) -> Self {
-        let ServeArgs { target, load, content, dataset, report, transport, own } = args;
+        let ServeArgs { target, load, content, dataset, report, transport, own, record: _ } = args;
         Self { target, load, content, dataset, report, transport, own }
     }
 }

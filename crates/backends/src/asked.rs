@@ -35,9 +35,26 @@ impl Asked {
     }
 }
 
+/// What a reply's decoder looks up in the `body` of its request, as a body of its own: without the prompt.
+/// A decoder of a request with that body reads a reply alike.
+///
+/// ```
+/// let body = br#"{"prompt":"a secret","ignore_eos":true,"max_tokens":8}"#;
+/// let kept = servebench_backends::without_prompt(body);
+/// assert_eq!(kept, br#"{"ignore_eos":true}"#);
+/// ```
+pub fn without_prompt(body: &[u8]) -> Vec<u8> {
+    let Asked { choices, ignore_eos } = Asked::of(body);
+    let choices = (choices != 1).then(|| format!(r#""n":{choices}"#));
+    let ignore_eos = ignore_eos.then(|| r#""ignore_eos":true"#.to_owned());
+    let settings: Vec<String> = choices.into_iter().chain(ignore_eos).collect();
+    format!("{{{}}}", settings.join(",")).into_bytes()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn settings_are_found_on_both_levels() {
@@ -55,5 +72,21 @@ mod tests {
         }
         assert_eq!(Asked::choices_of(br#"{"prompt":"say \"n\": 5"}"#), 1);
         assert_eq!(Asked::choices_of(br#"{"n": 5}"#), 5);
+    }
+
+    #[test]
+    fn nothing_but_the_settings_is_kept() {
+        for (n, ignore_eos) in [(1, true), (3, false), (2, true), (1, false)] {
+            for body in [
+                json!({"prompt": "secret", "n": n, "ignore_eos": ignore_eos}),
+                json!({"text": "secret", "sampling_params": {"n": n, "ignore_eos": ignore_eos}}),
+            ] {
+                let body = body.to_string();
+                let kept = without_prompt(body.as_bytes());
+                assert_eq!(Asked::of(&kept), Asked::of(body.as_bytes()));
+                assert!(!String::from_utf8_lossy(&kept).contains("secret"));
+            }
+        }
+        assert_eq!(without_prompt(b"no json"), b"{}");
     }
 }

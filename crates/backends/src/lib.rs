@@ -66,6 +66,7 @@ mod triton;
 mod truss;
 pub mod vllm;
 
+pub use asked::without_prompt;
 pub use options::GenerateOptions;
 pub use registry::{BackendInfo, BackendKind, Family, ItlRule, NEVER_BUILT, UnknownBackend, names};
 

@@ -2,7 +2,7 @@
 
 use crate::args::SGLANG_FLAGS;
 use crate::{Code, Environment, Failure, Io, Refused, plain_arguments, replica};
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -49,6 +49,31 @@ pub fn parse<A: Parser + CommandFactory>(
     parse_as(arguments, "sglang.bench_serving", SGLANG_FLAGS, io)
 }
 
+/// The flags of a command.
+fn known_flags(command: &clap::Command) -> Vec<String> {
+    let flags = command.get_arguments().filter_map(clap::Arg::get_long).chain(["version"]);
+    flags.map(|flag| format!("--{flag}")).collect()
+}
+
+/// The arguments of [`parse`] as they are understood: written out, the last of each flag alone.
+pub(crate) fn understood<A: CommandFactory>(
+    arguments: &[OsString],
+) -> Result<Vec<OsString>, Failure> {
+    let known = known_flags(&A::command());
+    let ours: Vec<&str> = known.iter().map(String::as_str).collect();
+    plain_arguments(arguments.iter().cloned(), SGLANG_FLAGS, &ours)
+}
+
+/// Flags whose values may be secrets: what is wrong with one is said without it.
+const SECRET: [&str; 2] = ["--header", "--api-key"];
+
+fn holds_secret(error: &clap::Error) -> bool {
+    match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(arg)) => SECRET.iter().any(|flag| arg.starts_with(flag)),
+        _ => false,
+    }
+}
+
 /// As [`parse`], for the Python tool `tool`, whose flags are `upstream`: they alone may be
 /// abbreviated.
 ///
@@ -68,9 +93,8 @@ pub fn parse_as<A: Parser + CommandFactory>(
     };
     let command = A::command().mut_args(negative);
     let name = command.get_name().to_owned();
-    let known: Vec<String> =
-        command.get_arguments().filter_map(|arg| Some(format!("--{}", arg.get_long()?))).collect();
-    let ours: Vec<&str> = known.iter().map(String::as_str).chain(["--version"]).collect();
+    let known = known_flags(&command);
+    let ours: Vec<&str> = known.iter().map(String::as_str).collect();
     let plain = plain_arguments(arguments, upstream, &ours)?;
     let flag = |word: &OsString| word.to_str()?.split('=').next().map(str::to_owned);
     let given = || plain.iter().filter_map(flag);
@@ -95,7 +119,10 @@ pub fn parse_as<A: Parser + CommandFactory>(
                 .map_err(|error| Failure::new(Code::Output, error))?;
             Ok(None)
         }
-        Err(error) => {
+        Err(mut error) => {
+            if holds_secret(&error) {
+                error.remove(ContextKind::InvalidValue);
+            }
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
             let failure = Failure::usage(text);

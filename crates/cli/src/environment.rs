@@ -13,7 +13,7 @@ pub struct Environment {
 }
 
 /// The variables read, with what they do: for the documentation.
-pub const VARIABLES: [(&str, &str); 16] = [
+pub const VARIABLES: [(&str, &str); 21] = [
     ("OPENAI_API_KEY", "sent to the server as `Authorization: Bearer <value>` with every call"),
     ("API_KEY", "sent as `Authorization: <value>` when OPENAI_API_KEY is not set"),
     (
@@ -41,7 +41,26 @@ pub const VARIABLES: [(&str, &str); 16] = [
         "folder of caches: generated data is kept in its `servebench` (default ~/.cache)",
     ),
     ("SSL_CERT_FILE", "further certificate authorities for https, in PEM"),
+    ("MULTITURN_BENCH_MAX_RETRIES", "default of `bench-vllm multi-turn --max-retries`"),
     ("REQUESTS_CA_BUNDLE", "the same, when SSL_CERT_FILE is not set"),
+    ("HTTP_PROXY", "proxy before http servers, in small letters too; see --no-proxy"),
+    ("HTTPS_PROXY", "proxy before https servers, and before the hub; in small letters too"),
+    ("ALL_PROXY", "proxy where theirs is not set; in small letters too"),
+    (
+        "NO_PROXY",
+        "names, addresses and networks that are reached without a proxy; in small letters too",
+    ),
+];
+
+/// Those whose values are secrets, or may hold some.
+pub(crate) const SECRET_VARIABLES: [&str; 7] = [
+    "OPENAI_API_KEY",
+    "API_KEY",
+    "HF_TOKEN",
+    "HUGGING_FACE_HUB_TOKEN",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
 ];
 
 impl Environment {

@@ -23,6 +23,8 @@ pub enum Code {
     Gate,
     /// The output could not be written.
     Output,
+    /// The run hung and was ended; a partial result was written and marked.
+    Hung,
     /// Interrupted by Ctrl-C; a partial result was written and marked.
     Interrupted,
     /// Ended by SIGTERM; a partial result was written and marked.
@@ -31,7 +33,7 @@ pub enum Code {
 
 impl Code {
     /// Every code with what it means, for the documentation.
-    pub const TABLE: [(Self, &'static str); 10] = [
+    pub const TABLE: [(Self, &'static str); 11] = [
         (Self::Done, "done"),
         (Self::Bug, "a bug in servebench"),
         (Self::Usage, "usage: the command line makes no sense"),
@@ -40,6 +42,10 @@ impl Code {
         (Self::Requests, "no request succeeded, or fewer than --min-success-rate"),
         (Self::Gate, "an objective, a regression gate or --fail-if-client-bound missed"),
         (Self::Output, "output not written (the result line goes to standard output instead)"),
+        (
+            Self::Hung,
+            "hung: nothing came for --no-progress-timeout; partial result written and marked",
+        ),
         (Self::Interrupted, "interrupted by Ctrl-C; partial result written and marked"),
         (Self::Terminated, "ended by SIGTERM; partial result written and marked"),
     ];
@@ -55,6 +61,7 @@ impl Code {
             Self::Requests => 5,
             Self::Gate => 6,
             Self::Output => 7,
+            Self::Hung => 8,
             Self::Interrupted => 130,
             Self::Terminated => 143,
         }

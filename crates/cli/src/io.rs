@@ -43,16 +43,21 @@ impl Io {
         self.columns
     }
 
-    /// Prints data, with a line end.
+    /// Prints data, with a line end. A reader who has left had seen enough, as in `| head -1`: that is no
+    /// error.
     pub fn print(&self, data: impl Display) -> io::Result<()> {
+        unless_left(line(&self.out, data))
+    }
+
+    /// The same for data that are nowhere else: that nobody reads them is an error.
+    pub fn deliver(&self, data: impl Display) -> io::Result<()> {
         line(&self.out, data)
     }
 
     /// Prints data as it is, without a line end: for what comes in pieces.
     pub fn write(&self, data: impl Display) -> io::Result<()> {
         let mut out = self.out.lock().map_err(|_| io::ErrorKind::Other)?;
-        write!(out, "{data}")?;
-        out.flush()
+        unless_left(write!(out, "{data}").and_then(|()| out.flush()))
     }
 
     /// Says something to the person at the terminal. A closed standard error is no reason to stop.
@@ -61,6 +66,13 @@ impl Io {
             // Nobody listens.
         }
     }
+}
+
+fn unless_left(written: io::Result<()>) -> io::Result<()> {
+    written.or_else(|error| match error.kind() {
+        io::ErrorKind::BrokenPipe => Ok(()),
+        _ => Err(error),
+    })
 }
 
 fn line(to: &Mutex<dyn Write + Send>, text: impl Display) -> io::Result<()> {

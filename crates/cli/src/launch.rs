@@ -5,14 +5,17 @@ use crate::signals::Interrupts;
 use crate::{Code, Failure, Io};
 use rustix::process::{Pid, Signal, kill_process_group};
 use servebench_control::{Control, ControlError, Family};
+use servebench_core::Clock;
 use servebench_http::{BaseUrl, Caller, Method, Target, TcpConnect, TlsOptions};
+use servebench_run::TokioClock;
+use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// How often the server is asked whether it is there.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often the server is asked whether it is there: how exactly the time until it is ready is known.
+const LOOK: Duration = Duration::from_millis(50);
 /// How often it is said that it is not.
 const SAY: Duration = Duration::from_secs(10);
 /// How long a command may take to end before it is killed.
@@ -43,17 +46,45 @@ pub(crate) struct Launch<'a> {
     pub(crate) flag: &'static str,
     /// For the shell.
     pub(crate) command: &'a str,
-    /// Whether what it prints is shown, on standard error. What it says always is.
-    pub(crate) show_stdout: bool,
+    /// What becomes of what it prints. What it says on standard error is always shown.
+    pub(crate) prints: Prints<'a>,
     /// Variables of its environment beside ours.
     pub(crate) variables: &'a [(&'a str, &'a str)],
     /// Of a server: the flag that says how long it may take to be ready.
     pub(crate) timeout_flag: Option<&'static str>,
 }
 
+/// What becomes of what a command prints on standard output.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Prints<'a> {
+    /// It is dropped.
+    Dropped,
+    /// It is shown, on standard error.
+    Shown,
+    /// It goes into this file.
+    Kept(&'a File),
+}
+
+impl Prints<'_> {
+    /// Shown if the user asked for it.
+    pub(crate) fn shown_if(asked: bool) -> Self {
+        if asked { Self::Shown } else { Self::Dropped }
+    }
+
+    fn stdio(self) -> std::io::Result<Stdio> {
+        Ok(match self {
+            Self::Dropped => Stdio::null(),
+            Self::Shown => Stdio::from(std::io::stderr()),
+            Self::Kept(file) => Stdio::from(file.try_clone()?),
+        })
+    }
+}
+
 /// A running command and its children. Dropping this stops them.
 pub(crate) struct Launched<'a> {
     child: Child,
+    /// Since it was started.
+    clock: TokioClock,
     flag: &'static str,
     timeout_flag: Option<&'static str>,
     runtime: &'a Runtime,
@@ -67,32 +98,58 @@ impl<'a> Launched<'a> {
         runtime: &'a Runtime,
         io: &'a Io,
     ) -> Result<Self, Failure> {
-        let Launch { flag, command, show_stdout, variables, timeout_flag } = *launch;
-        let child = Command::new("sh")
-            .args(["-c", KEEPER, "launch", command])
-            .envs(variables.iter().copied())
-            .stdin(Stdio::piped())
-            .stdout(if show_stdout { Stdio::from(std::io::stderr()) } else { Stdio::null() })
-            .process_group(0)
-            .spawn();
+        let Launch { flag, command, prints, variables, timeout_flag } = *launch;
+        let clock = TokioClock::default();
+        clock.start();
+        let child = prints.stdio().and_then(|stdout| {
+            Command::new("sh")
+                .args(["-c", KEEPER, "launch", command])
+                .envs(variables.iter().copied())
+                .stdin(Stdio::piped())
+                .stdout(stdout)
+                .process_group(0)
+                .spawn()
+        });
         let child = child
             .map_err(|error| Failure::new(Code::Server, anyhow::Error::new(error).context(flag)))?;
-        Ok(Self { child, flag, timeout_flag, runtime, io })
+        Ok(Self { child, clock, flag, timeout_flag, runtime, io })
     }
 
-    /// Waits until the server at `url` is ready; fails at once when the command has ended.
+    /// Starts a server and waits until it is ready, unless one is there already.
+    pub(crate) fn server(
+        launch: &Launch<'_>,
+        url: &str,
+        limit: Duration,
+        runtime: &'a Runtime,
+        interrupts: &Interrupts,
+        io: &'a Io,
+    ) -> Result<(Self, Duration), Failure> {
+        let base: BaseUrl = url.parse().or_code(Code::Usage)?;
+        if runtime.block_on(answers(&base, Ready::Health)) {
+            let flag = launch.flag;
+            let error = anyhow::anyhow!("{flag}: a server answers at {base} already");
+            return Err(Failure::new(Code::Server, error)
+                .hint("that one would be measured: stop it, or choose another --port"));
+        }
+        let mut server = Self::start(launch, runtime, io)?;
+        let took = server.wait_ready(url, Ready::Health, limit, interrupts)?;
+        Ok((server, took))
+    }
+
+    /// Waits until the server at `url` is ready, and tells how long after its start that was; fails at once
+    /// when the command has ended.
     pub(crate) fn wait_ready(
         &mut self,
         url: &str,
         ready: Ready,
         limit: Duration,
         interrupts: &Interrupts,
-    ) -> Result<(), Failure> {
+    ) -> Result<Duration, Failure> {
         let base: BaseUrl = url.parse().or_code(Code::Usage)?;
         let flag = self.flag;
-        let mut waited = Duration::ZERO;
         let mut said = SAY;
         loop {
+            let waited = self.clock.now().offset();
             if let Some(status) = self.child.try_wait().or_code(Code::Server)? {
                 let error =
                     anyhow::anyhow!("{flag}: the command ended ({status}) before {url} answered");
@@ -104,8 +161,9 @@ impl<'a> Launched<'a> {
                 return Err(Failure::new(code, error));
             }
             if self.runtime.block_on(answers(&base, ready)) {
-                self.io.say(format_args!("{url} is ready after {} s", waited.as_secs()));
-                return Ok(());
+                let took = self.clock.now().offset();
+                self.io.say(format_args!("{url} is ready after {} s", took.as_secs()));
+                return Ok(took);
             }
             if waited >= limit {
                 let error = anyhow::anyhow!("{flag}: {url} did not answer within {limit:?}");
@@ -119,7 +177,6 @@ impl<'a> Launched<'a> {
                 self.io.say(format_args!("waiting for {url} after {} s", waited.as_secs()));
             }
             self.pause(LOOK);
-            waited += LOOK;
         }
     }
 

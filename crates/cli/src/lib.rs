@@ -25,17 +25,21 @@
 //! ```
 
 mod abbreviate;
+mod analyze;
 pub mod args;
 mod command;
 mod data;
+mod endings;
 mod environment;
 mod exit;
 mod fetching;
 #[doc(hidden)]
 pub mod fuzzing;
 pub mod hash;
+mod hidden;
 mod io;
 mod launch;
+mod limits;
 mod names;
 mod network;
 pub mod one_batch;
@@ -43,21 +47,34 @@ mod plan;
 mod prepare;
 pub mod profiler;
 mod progress;
+mod raw_log;
+mod reach;
+mod record;
 mod refused;
+mod replay;
 mod replica;
+mod resume;
 pub mod send_one;
 mod serve;
 mod signals;
 pub mod vllm;
 
 pub use abbreviate::plain_arguments;
+pub use analyze::analyze;
 pub use command::{main, parse, parse_as};
+pub use endings::EndingPlan;
 pub use environment::{Environment, VARIABLES};
 pub use exit::{Code, Failure};
+pub use hidden::Hidden;
 pub use io::{Captured, Io};
+pub use limits::LimitPlan;
 pub use plan::{
-    Calibrate, ClientPlan, LoadPlan, Plan, ProfilePlan, ProfiledWorker, ReportPlan, SamplingPlan,
-    ServingArgs,
+    Calibrate, ClientPlan, LoadPlan, LogPlan, Plan, ProfilePlan, ProfiledWorker, ReportPlan,
+    SamplingPlan, ServingArgs,
 };
+pub use reach::NetworkPlan;
+pub use record::RecordPlan;
 pub use refused::{REFUSED, Refused, RefusedFlags};
+pub use replay::replay;
+pub use resume::resumed_arguments;
 pub use serve::serve;

@@ -1,13 +1,21 @@
 //! What will be done: validated, complete, serializable. No I/O.
 
 use crate::args::{
-    BalanceName, DatasetArgs, HttpReaderName, LoadArgs, LoraDistribution, OwnArgs, ProfileArgs,
-    ReceiveStamps, ReportArgs, SamplingArgs, TargetArgs,
+    BalanceName, DatasetArgs, HttpReaderName, LoadArgs, LogArgs, LoraDistribution, OwnArgs,
+    ProfileArgs, ReceiveStamps, RecordArgs, ReportArgs, SamplingArgs, TargetArgs,
 };
+use crate::command::understood;
 use crate::data::{DataDefaults, dataset_options};
+use crate::endings::EndingPlan;
 use crate::environment::Environment;
 use crate::exit::OrCode;
+use crate::hidden::Hidden;
+use crate::limits::LimitPlan;
+use crate::raw_log::logged_arguments;
+use crate::reach::NetworkPlan;
+use crate::record::RecordPlan;
 use crate::{Code, Failure};
+use clap::CommandFactory;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use servebench_arrival::Rate;
@@ -15,6 +23,7 @@ use servebench_backends::{BackendKind, Family};
 use servebench_datasets::{DatasetName, DatasetOptions};
 use servebench_http::BaseUrl;
 use servebench_metrics::Slo;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -35,6 +44,10 @@ pub struct ServingArgs {
     pub profile: ProfileArgs,
     /// The simulated server and the client.
     pub own: OwnArgs,
+    /// The raw log.
+    pub log: LogArgs,
+    /// The recording.
+    pub record: RecordArgs,
 }
 
 /// A validated serving benchmark. Its JSON goes into the result; secrets do not.
@@ -67,7 +80,7 @@ pub struct Plan {
     pub header_names: Vec<String>,
     /// The extra headers.
     #[serde(skip)]
-    pub headers: Vec<(String, String)>,
+    pub headers: Hidden<Vec<(String, String)>>,
     /// Fields merged into every body.
     pub extra_body: Map<String, Value>,
     /// What is sent.
@@ -78,12 +91,22 @@ pub struct Plan {
     pub load: LoadPlan,
     /// What the server is asked to do with it.
     pub sampling: SamplingPlan,
+    /// How long a request may take, and how often it is tried.
+    pub limits: LimitPlan,
+    /// The way to the servers.
+    pub network: NetworkPlan,
     /// The profiler's part, if it has one.
     pub profile: Option<ProfilePlan>,
     /// What is reported.
     pub report: ReportPlan,
     /// What is asked of the client itself.
     pub client: ClientPlan,
+    /// The raw log, if there is one.
+    #[serde(skip_serializing_if = "LogPlan::is_none")]
+    pub log: LogPlan,
+    /// The recording, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<RecordPlan>,
     /// What the user should know before the run.
     #[serde(skip)]
     pub warnings: Vec<String>,
@@ -126,6 +149,8 @@ pub struct LoadPlan {
     pub lora_zipf_alpha: f64,
     /// Threads that send; `None`: as many as the load needs.
     pub workers: Option<usize>,
+    /// When the run ends before everything is sent and answered.
+    pub endings: EndingPlan,
 }
 
 /// What the server is asked to do with a prompt.
@@ -151,13 +176,6 @@ pub struct SamplingPlan {
     pub return_routed_experts: bool,
     /// Ask for token counts.
     pub include_usage: bool,
-    /// Longest silence of the server.
-    #[serde(rename = "idle_timeout_s", serialize_with = "as_seconds")]
-    pub idle_timeout: Option<Duration>,
-    /// Further certificate authorities.
-    pub ca_file: Option<PathBuf>,
-    /// Trust any certificate.
-    pub insecure: bool,
 }
 
 /// What the server's profiler is asked to do.
@@ -219,6 +237,27 @@ pub struct ReportPlan {
     pub tag: Option<String>,
     /// Smallest share of successes.
     pub min_success_rate: Option<f64>,
+}
+
+/// The raw log of a run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct LogPlan {
+    /// The file in which records are kept while the run goes on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub raw_log: Option<PathBuf>,
+    /// The log of the run that is gone on with.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resume: Option<PathBuf>,
+    /// The command line that a log keeps, without what may be secret: see
+    /// [`Plan::with_arguments`].
+    #[serde(skip)]
+    pub arguments: Vec<String>,
+}
+
+impl LogPlan {
+    fn is_none(&self) -> bool {
+        self.raw_log.is_none() && self.resume.is_none()
+    }
 }
 
 /// What is asked of the client itself.
@@ -287,7 +326,11 @@ impl Plan {
     ///
     /// Usage failures that name the flags.
     pub fn new(args: ServingArgs, environment: &Environment) -> Result<Self, Failure> {
-        let ServingArgs { target, dataset, load, sampling, report, profile, own } = args;
+        let ServingArgs { target, dataset, load, sampling, report, profile, own, log, record } =
+            args;
+        if record.record.is_some() && log.resume.is_some() {
+            return Err(Failure::usage("--record is of one run: not with --resume"));
+        }
         let mut defaults = if own.simulate { SIMULATED_DATA } else { SERVER_DATA };
         defaults.exact_lengths &= target.tokenizer.is_none();
         let backend = target.backend.unwrap_or(BackendKind::Sglang);
@@ -350,6 +393,9 @@ impl Plan {
         if !further_base_urls.is_empty() && profiles_target {
             return Err(Failure::usage("--profile works with one server, not with --base-urls"));
         }
+        let network = NetworkPlan::new(&sampling.network, sampling.insecure, environment);
+        let mut notes = notes(&own);
+        notes.extend(network.notes(base_url.iter().chain(&further_base_urls)));
         let ready_seconds = target.ready_check_timeout_sec.unwrap_or(60);
         Ok(Self {
             backend,
@@ -365,7 +411,7 @@ impl Plan {
             served_model_name: target.served_model_name,
             tokenizer: target.tokenizer,
             header_names: target.header.iter().map(|(name, _)| name.clone()).collect(),
-            headers: target.header,
+            headers: Hidden(target.header),
             extra_body: extra_body(
                 target.extra_request_body.unwrap_or_default(),
                 backend,
@@ -386,13 +432,9 @@ impl Plan {
                 logprob_start_len: sampling.logprob_start_len.unwrap_or(-1),
                 return_routed_experts: sampling.return_routed_experts,
                 include_usage: !sampling.disable_include_usage,
-                idle_timeout: sampling.idle_timeout.map(Duration::from_secs_f64),
-                ca_file: sampling.ca_file.or_else(|| {
-                    let file = environment.get("SSL_CERT_FILE");
-                    file.or_else(|| environment.get("REQUESTS_CA_BUNDLE")).map(PathBuf::from)
-                }),
-                insecure: sampling.insecure,
             },
+            limits: LimitPlan::new(&sampling.limits),
+            network,
             profile,
             report: ReportPlan {
                 output_file: report.output_file,
@@ -408,13 +450,28 @@ impl Plan {
                 min_success_rate: report.min_success_rate,
             },
             client: ClientPlan::new(&own, backend),
+            record: RecordPlan::new(record),
+            log: LogPlan { raw_log: log.raw_log, resume: log.resume, arguments: Vec::new() },
             warnings,
-            notes: notes(&own),
+            notes,
         })
     }
 }
 
 impl Plan {
+    /// The same plan, which a raw log is to hold as this command line of `A`.
+    ///
+    /// # Errors
+    ///
+    /// Usage failures that name the flags.
+    pub fn with_arguments<A: CommandFactory>(
+        mut self,
+        arguments: &[OsString],
+    ) -> Result<Self, Failure> {
+        self.log.arguments = logged_arguments(&understood::<A>(arguments)?);
+        Ok(self)
+    }
+
     /// Prints the plan as JSON.
     ///
     /// # Errors
@@ -635,6 +692,7 @@ fn load_plan(
         lora_distribution: args.lora_request_distribution,
         lora_zipf_alpha: alpha,
         workers,
+        endings: EndingPlan::new(&args.endings),
     })
 }
 

@@ -10,7 +10,7 @@ use servebench_backends::GenerateOptions;
 use servebench_core::random::{Draws, PythonRandom};
 use servebench_core::{Prompt, Protocol, Request, Sample, Stamp};
 use servebench_datasets::{load, measure_drift, noise_like};
-use servebench_run::{Encoder, Job};
+use servebench_run::{Encoder, Endings, Job};
 use servebench_tokens::{Hub, Tokenizer};
 use sha2::{Digest, Sha256};
 use std::collections::hash_map::RandomState;
@@ -30,7 +30,7 @@ pub(crate) const WARMUP_SEED: u32 = 0x5eed_cafe;
 const ROUTING_KEY: &str = "X-SMG-Routing-Key";
 
 /// Everything that will be sent.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Prepared {
     pub(crate) job: Job,
     pub(crate) warmup: Job,
@@ -168,7 +168,10 @@ impl Workload<'_> {
             keep_pieces: keeps_pieces(plan),
             think: plan.load.think_time,
             release_slot: plan.load.release_slot_between_turns,
+            clients: None,
             in_flight_guess: None,
+            witness: None,
+            endings: Endings::default(),
         };
         (job, hash.finish())
     }
@@ -310,6 +313,8 @@ impl PlanHash {
         let later =
             request.conversation.iter().flat_map(|conversation| conversation.turns.iter().skip(1));
         later.for_each(|messages| self.field(messages));
+        let ends = request.conversation.iter().flat_map(|conversation| &conversation.ends);
+        ends.for_each(|end| self.field(&end.tail));
     }
 
     fn field(&mut self, bytes: &[u8]) {

@@ -2,7 +2,7 @@
 
 use crate::Io;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use servebench_run::Progress;
+use servebench_run::{Progress, Silence};
 use servebench_tokens::Tokenizer;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -13,6 +13,8 @@ use std::time::Duration;
 const REDRAW: Duration = Duration::from_millis(125);
 /// How often a line is written where there is no terminal.
 const LINE: Duration = Duration::from_secs(5);
+/// How often it is looked whether anything still comes.
+const WATCH: Duration = Duration::from_millis(250);
 
 /// How long the preparation may take before it is spoken of.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -50,6 +52,25 @@ impl Ticker {
                         io.say(format_args!("{finished}/{total} requests{}", message(&progress)));
                     }
                 });
+            }
+        })
+    }
+
+    /// Says what a run waits for when nothing comes any more: after a while, and whenever the silence has
+    /// become twice as long.
+    pub(crate) fn watchdog(io: &Io, progress: &Arc<Progress>) -> Self {
+        let (io, progress) = (io.clone(), Arc::clone(progress));
+        Self::spawn(move |stopped| {
+            let mut next = Duration::ZERO;
+            while stopped.recv_timeout(WATCH) == Err(RecvTimeoutError::Timeout) {
+                match progress.silence() {
+                    Some(silence) if silence.lasts >= next => {
+                        io.say(told(&silence));
+                        next = silence.lasts * 2;
+                    }
+                    Some(_) => {}
+                    None => next = Duration::ZERO,
+                }
             }
         })
     }
@@ -115,6 +136,30 @@ fn bar(total: usize) -> ProgressBar {
     bar.with_style(style)
 }
 
+/// What is said of a silence.
+fn told(silence: &Silence) -> String {
+    let Silence { lasts, under_way, oldest } = silence;
+    let mut text = format!(
+        "nothing has come for {:.0} s, and the run waits for {under_way} request(s):",
+        lasts.as_secs_f64()
+    );
+    for request in oldest {
+        let age = request.age.as_secs_f64();
+        let come = match request.arrivals {
+            0 => "nothing has come for it".to_owned(),
+            arrivals => format!(
+                "something came {arrivals} time(s), the last {:.0} s ago",
+                request.silent.as_secs_f64()
+            ),
+        };
+        text.push_str(&format!("\n  request {}: sent {age:.0} s ago; {come}", request.id));
+    }
+    if *under_way > oldest.len() {
+        text.push_str(&format!("\n  and {} sent later", under_way - oldest.len()));
+    }
+    text
+}
+
 fn message(progress: &Progress) -> String {
     let under_way = progress.sent().saturating_sub(progress.finished());
     match progress.failed() {
@@ -126,7 +171,27 @@ fn message(progress: &Progress) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use servebench_run::UnderWay;
     use std::cell::Cell;
+
+    #[test]
+    fn a_silence_is_told_with_the_requests_that_are_waited_for() {
+        let seconds = Duration::from_secs;
+        let stopped = UnderWay { id: 7, age: seconds(64), silent: seconds(31), arrivals: 12 };
+        let mute = UnderWay { id: 9, age: seconds(40), silent: seconds(40), arrivals: 0 };
+        let silence = Silence {
+            lasts: Duration::from_millis(31_200),
+            under_way: 5,
+            oldest: vec![stopped, mute],
+        };
+        assert_eq!(
+            told(&silence),
+            "nothing has come for 31 s, and the run waits for 5 request(s):\n  \
+             request 7: sent 64 s ago; something came 12 time(s), the last 31 s ago\n  \
+             request 9: sent 40 s ago; nothing has come for it\n  \
+             and 3 sent later"
+        );
+    }
 
     #[test]
     fn a_short_preparation_is_not_spoken_of() {

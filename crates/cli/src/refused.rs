@@ -33,10 +33,83 @@ pub const REFUSED: &[Refused] = &[
         instead: "they go into the command of --launch, \
                   as in --launch 'python -m sglang.launch_server --model-path MODEL --tp-size 2'",
     },
+    Refused {
+        tool: "vllm bench throughput",
+        flags: RefusedFlags::Named(&["--hf-enable-torch-compile", "--hf-max-batch-size"]),
+        why: "it runs a model in the Python process",
+        instead: "start a server with the model and measure that",
+    },
+    Refused {
+        tool: "vllm bench throughput",
+        flags: RefusedFlags::Named(&["--async-engine", "--prequeue-requests"]),
+        why: "how the engine is fed is the server's own choice",
+        instead: "leave it out: all requests are sent at once, and the server begins with the first",
+    },
+    Refused {
+        tool: "vllm bench throughput",
+        flags: RefusedFlags::Named(&["--enable-multimodal-chat"]),
+        why: "media always go into the messages",
+        instead: "leave it out",
+    },
+    Refused {
+        tool: "vllm bench throughput",
+        flags: RefusedFlags::Named(&["--lora-path"]),
+        why: "adapters are loaded by the server",
+        instead: "start the server with --lora-modules NAME=PATH, and give --lora-modules NAME here",
+    },
+    Refused {
+        tool: "vllm bench latency",
+        flags: RefusedFlags::Named(&["--enable-prefix-caching", "--no-enable-prefix-caching"]),
+        why: "the cache is the server's",
+        instead: "leave it out: prompts are drawn anew for each batch, and no cache has them",
+    },
+    of_the_server("benchmark_long_document_qa_throughput.py", CACHE, START_CACHE),
+    of_the_server("benchmark_prefix_caching.py", CACHE, START_CACHE),
+    of_the_server(
+        "benchmark_prioritization.py",
+        &["--scheduling-policy"],
+        "leave it out, and start the server with it: vllm serve MODEL --scheduling-policy priority",
+    ),
+    sends_text("benchmark_prefix_caching.py"),
+    sends_text("benchmark_prioritization.py"),
+    sends_text("vllm bench throughput"),
+    sends_text("vllm bench latency"),
+    Refused {
+        tool: "benchmark_serving_multi_turn.py",
+        flags: RefusedFlags::Named(&["--excel-output"]),
+        why: "no spreadsheets are written here",
+        instead: "--stats-json-output has the figures of each request, and --output-json the rest",
+    },
     of_the_engine("vllm bench throughput"),
     of_the_engine("vllm bench latency"),
     of_the_engine("benchmark_long_document_qa_throughput.py"),
+    of_the_engine("benchmark_prefix_caching.py"),
+    of_the_engine("benchmark_prioritization.py"),
 ];
+
+/// Whether prefixes are kept.
+const CACHE: &[&str] = &["--enable-prefix-caching", "--no-enable-prefix-caching"];
+const START_CACHE: &str =
+    "leave it out, and start the server with it: vllm serve MODEL --enable-prefix-caching";
+
+/// Engine options that the command lines of a script always have.
+const fn of_the_server(
+    tool: &'static str,
+    flags: &'static [&'static str],
+    instead: &'static str,
+) -> Refused {
+    Refused { tool, flags: RefusedFlags::Named(flags), why: "the server decides that", instead }
+}
+
+/// The one option of replies that a server does not have.
+const fn sends_text(tool: &'static str) -> Refused {
+    Refused {
+        tool,
+        flags: RefusedFlags::Named(&["--disable-detokenize"]),
+        why: "a server sends text",
+        instead: "leave it out",
+    }
+}
 
 /// The engine options of a command that runs one in its process.
 const fn of_the_engine(tool: &'static str) -> Refused {

@@ -4,6 +4,7 @@
 //! configuration, a line of JSON, from standard input, answers with the address at which it serves,
 //! and ends with its standard input: whatever happens to the parent, no child outlives it.
 
+use crate::environment::SECRET_VARIABLES;
 use crate::exit::OrCode;
 use crate::{Code, Failure, Io};
 use anyhow::Context;
@@ -48,10 +49,9 @@ impl Replica {
         config: &SimConfig,
         runtime: &Runtime,
     ) -> Result<Self, anyhow::Error> {
-        let mut command = Command::new(program);
-        command.arg(WORD).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let child =
-            command.spawn().with_context(|| format!("cannot start {}", program.display()))?;
+        let child = command(program)
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
         let mut process = Process(child);
         let base: BaseUrl = format!("http://{}", process.greet(config)?.trim()).parse()?;
         let connect = runtime.block_on(TcpConnect::resolve(&base, &TlsOptions::default()))?;
@@ -64,6 +64,17 @@ impl Replica {
         let answer = caller.call(Method::GET, "/sim/truth", None, PATIENCE);
         Ok(serde_json::from_slice(&runtime.block_on(answer)?.body)?)
     }
+}
+
+/// The child's command. It asks nobody for anything, so that it needs no keys: those of the environment
+/// stay here, and what it is told comes by standard input, where nobody else sees it.
+fn command(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.arg(WORD).stdin(Stdio::piped()).stdout(Stdio::piped());
+    for variable in SECRET_VARIABLES {
+        command.env_remove(variable).env_remove(variable.to_ascii_lowercase());
+    }
+    command
 }
 
 struct Process(Child);
@@ -90,5 +101,23 @@ impl Drop for Process {
         drop(self.0.stdin.take());
         drop(self.0.kill());
         drop(self.0.wait());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsStr;
+
+    #[test]
+    fn a_child_is_given_no_keys() {
+        let command = command(Path::new("program"));
+        assert_eq!(command.get_args().collect::<Vec<_>>(), [WORD]);
+        let taken: Vec<&OsStr> =
+            command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        for name in ["OPENAI_API_KEY", "API_KEY", "HF_TOKEN", "HTTPS_PROXY", "https_proxy"] {
+            assert!(taken.contains(&OsStr::new(name)), "{name}");
+        }
+        assert!(command.get_envs().all(|(_, value)| value.is_none()), "nothing is added");
     }
 }

@@ -19,7 +19,7 @@ const GRACE: Duration = Duration::from_secs(3);
 ///
 /// The first signal ends the measurement early: nothing more is sent, requests under way get a
 /// short grace, a complete result is written and marked. The second leaves at once, and so does the
-/// first while there is nothing measured yet. The listener ends when this is dropped.
+/// first while there is nothing measured yet, or when the result is written. The listener ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     shared: Shared,
@@ -74,6 +74,11 @@ impl Interrupts {
     /// From now on there is something to lose.
     pub(crate) fn begin_measuring(&self) {
         self.shared.measuring.store(true, SeqCst);
+    }
+
+    /// From now on what there was to lose is written.
+    pub(crate) fn end_measuring(&self) {
+        self.shared.measuring.store(false, SeqCst);
     }
 
     /// The code to end with, if a signal came.

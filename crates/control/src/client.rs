@@ -218,9 +218,11 @@ impl<K: Connect> Control<K> {
         Err(ControlError::from_answer(operation, self.url(path), &answer, hint))
     }
 
-    /// What the server tells about itself and its load, without the secrets it was started with.
+    /// What the server tells about itself and its load, without the secrets it was started with or asked
+    /// with.
     pub async fn server_info(&self) -> Result<Value, ControlError> {
-        Ok(info::without_secrets(self.get_json("server info", "/server_info").await?))
+        let info = self.get_json("server info", "/server_info").await?;
+        Ok(info::without_secrets(info, self.caller.target().secrets()))
     }
 }
 

@@ -1,6 +1,8 @@
 //! What servers tell about themselves.
 
 use serde_json::Value;
+use servebench_http::Secrets;
+use std::borrow::Cow;
 
 /// The mean accepted length of speculative decoding in a `/server_info` answer.
 ///
@@ -31,23 +33,28 @@ const SECRET: [&str; 7] = [
     "ssl_keyfile_password",
 ];
 
-/// A server's report without the keys and passwords that it was started with: SGLang's `/server_info`
-/// holds all of its arguments.
-pub(crate) fn without_secrets(mut info: Value) -> Value {
+/// A server's report without the keys and passwords that it was started with (SGLang's `/server_info`
+/// holds all of its arguments), and without what it was asked with (`sent`), wherever that stands.
+pub(crate) fn without_secrets(mut info: Value, sent: &Secrets) -> Value {
     match &mut info {
+        Value::String(text) => {
+            if let Cow::Owned(hidden) = sent.hidden(text) {
+                *text = hidden;
+            }
+        }
         Value::Object(fields) => {
             for (key, value) in fields.iter_mut() {
                 let secret = SECRET.iter().any(|name| key.eq_ignore_ascii_case(name));
                 *value = match value.take() {
                     Value::Null => Value::Null,
                     _ if secret => "***".into(),
-                    other => without_secrets(other),
+                    other => without_secrets(other, sent),
                 };
             }
         }
         Value::Array(items) => {
             for item in items {
-                *item = without_secrets(item.take());
+                *item = without_secrets(item.take(), sent);
             }
         }
         _ => {}
@@ -65,9 +72,13 @@ mod tests {
     fn secrets_are_hidden_wherever_they_stand() {
         let info = json!({
             "api_key": "sk-1", "API_KEY": ["sk-2"], "tokenizer_path": "t", "admin_api_key": null,
+            "command": ["serve", "--api-key", "sk-12345"],
             "decode": [{"api_key": "sk-3", "internal_states": [{"avg_spec_accept_length": 2.5}]}],
         });
-        let shown = without_secrets(info);
+        let mut sent = Secrets::default();
+        sent.add_header("Bearer sk-12345");
+        let shown = without_secrets(info, &sent);
+        assert_eq!(shown["command"], json!(["serve", "--api-key", "***"]));
         assert!(!shown.to_string().contains("sk-"), "{shown}");
         assert_eq!(accept_length(&shown), Some(2.5));
         assert_eq!(
@@ -89,7 +100,7 @@ mod tests {
         fn any_answer_can_be_read(text in "[\\[\\]{}:,\"a-z_0-9.]{0,60}") {
             if let Ok(info) = serde_json::from_str::<Value>(&text) {
                 let (length, path) = (accept_length(&info), tokenizer_path(&info));
-                let shown = without_secrets(info);
+                let shown = without_secrets(info, &Secrets::default());
                 prop_assert_eq!(accept_length(&shown), length);
                 prop_assert_eq!(tokenizer_path(&shown), path);
             }

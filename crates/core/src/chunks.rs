@@ -5,6 +5,7 @@ mod coding;
 
 use crate::Stamp;
 use coding::{Packed, Reader, Writer};
+use std::borrow::Cow;
 
 /// One token-bearing piece of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,7 +70,61 @@ impl Open {
     }
 }
 
+/// A list of [`Chunks`] as it can be kept elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PackedChunks<'a> {
+    /// Number of chunks.
+    pub count: u32,
+    /// Stamp of the first one, in units of [`Chunks::RESOLUTION`].
+    pub first: u64,
+    /// The chunks, in the coding of this version of the crate.
+    pub bytes: Cow<'a, [u8]>,
+}
+
 impl Chunks {
+    /// The list as it can be kept elsewhere.
+    pub fn pack(&self) -> PackedChunks<'_> {
+        let bytes = if self.open.is_none() {
+            Cow::Borrowed(&*self.bytes)
+        } else {
+            let mut closed = self.clone();
+            closed.shrink();
+            Cow::Owned(closed.bytes.into_vec())
+        };
+        PackedChunks { count: self.len, first: self.first, bytes }
+    }
+
+    /// The list that was packed. `None` for what no list packs into: chunks that are not there or
+    /// out of order, bytes that are left over, stamps and counts without end.
+    pub fn unpack(packed: &PackedChunks<'_>) -> Option<Self> {
+        let PackedChunks { count, first, bytes } = packed;
+        // A chunk takes a bit at least: no count makes this long.
+        if *count as usize > bytes.len() * 8 {
+            return None;
+        }
+        let mut reader = Reader::new(bytes, [0; 8]);
+        let mut last = *first;
+        for index in 0..*count {
+            let chunk = reader.read();
+            let at = first.checked_add(chunk.at)?;
+            let fits = at >= last && at <= u64::MAX / Self::RESOLUTION;
+            let begins = index > 0 || chunk.at == 0;
+            if !fits || !begins || chunk.tokens > u64::from(u32::MAX) + 1 {
+                return None;
+            }
+            last = at;
+        }
+        let whole = reader.bits().div_ceil(8) == bytes.len();
+        let empty = *count > 0 || *first == 0;
+        (whole && empty).then(|| Self {
+            bytes: bytes.as_ref().into(),
+            first: *first,
+            last,
+            len: *count,
+            open: None,
+        })
+    }
+
     /// Stamps are cut to this many nanoseconds. What a system tells of the time of received bytes
     /// is not better than that.
     pub const RESOLUTION: u64 = 64;

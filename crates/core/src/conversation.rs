@@ -13,6 +13,17 @@ pub struct Conversation {
     pub turns: Vec<Bytes>,
     /// The body from the bracket on that closes the messages.
     pub tail: Bytes,
+    /// How turns end that do not end with `tail`: one for each, from the first turn on.
+    pub ends: Vec<TurnEnd>,
+}
+
+/// What one turn asks for, where the turns of a conversation ask for different things.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TurnEnd {
+    /// The body from the bracket on that closes the messages.
+    pub tail: Bytes,
+    /// Output tokens asked for.
+    pub output_len: u32,
 }
 
 /// A conversation that is under way.
@@ -26,6 +37,7 @@ pub struct Conversation {
 ///     head: r#"{"messages":["#.into(),
 ///     turns: vec![user("Hi"), user("Why?")],
 ///     tail: "]}".into(),
+///     ..Conversation::default()
 /// });
 /// let (mut session, first) = Session::start(&conversation);
 /// assert_eq!(first, r#"{"messages":[{"role":"user","content":"Hi"}]}"#);
@@ -70,8 +82,18 @@ impl Session {
         Some(self.body())
     }
 
+    /// Output tokens that the current turn asks for, where turns differ in that.
+    pub fn output_len(&self) -> Option<u32> {
+        self.end().map(|end| end.output_len)
+    }
+
+    fn end(&self) -> Option<&TurnEnd> {
+        self.conversation.ends.get(self.turn.saturating_sub(1))
+    }
+
     fn body(&self) -> Bytes {
-        [&self.history[..], &self.conversation.tail].concat().into()
+        let tail = self.end().map_or(&self.conversation.tail, |end| &end.tail);
+        [&self.history[..], tail].concat().into()
     }
 }
 
@@ -80,6 +102,25 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use serde_json::{Value, json};
+
+    #[test]
+    fn turns_may_ask_for_different_things() {
+        let end = |tail: &'static str, output_len| TurnEnd { tail: tail.into(), output_len };
+        let conversation = Arc::new(Conversation {
+            head: "[".into(),
+            turns: vec!["1".into(), "2".into(), "3".into()],
+            tail: "]".into(),
+            ends: vec![end("]a", 5), end("]b", 6)],
+        });
+        let (mut session, first) = Session::start(&conversation);
+        assert_eq!((&first[..], session.output_len()), (&b"[1]a"[..], Some(5)));
+        let second = session.next("x").unwrap();
+        assert!(second.ends_with(b",2]b"), "{second:?}");
+        assert_eq!(session.output_len(), Some(6));
+        let third = session.next("y").unwrap();
+        assert!(third.ends_with(b",3]"), "{third:?}");
+        assert_eq!((session.output_len(), session.next("z")), (None, None));
+    }
 
     proptest! {
         #[test]
@@ -98,6 +139,7 @@ mod tests {
                 head: r#"{"model":"m","messages":["#.into(),
                 turns: said.iter().map(encode).collect(),
                 tail: r#"],"stream":true}"#.into(),
+                ..Conversation::default()
             });
             let (mut session, mut body) = Session::start(&conversation);
             let mut history = Vec::new();

@@ -28,13 +28,14 @@ mod failure;
 mod protocol;
 pub mod random;
 mod record;
+mod recording;
 mod sample;
 mod time;
 mod unless;
 
 pub use backend::{Backend, Request};
-pub use chunks::{Chunk, Chunks};
-pub use conversation::{Conversation, Session};
+pub use chunks::{Chunk, Chunks, PackedChunks};
+pub use conversation::{Conversation, Session, TurnEnd};
 pub use failure::{Failure, FailureKind};
 pub use protocol::{Decode, End, Progress, Protocol};
 pub use record::{CachedDetails, CountSource, Rare, ReadLag, Record, Reply};

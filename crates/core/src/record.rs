@@ -83,6 +83,9 @@ pub struct Rare {
     pub tls: Option<Duration>,
     /// Dead kept-alive connections that were replaced (0 or 1).
     pub reconnects: u32,
+    /// Times the request was sent again, where that was asked for, since a try had ended before one byte
+    /// of an answer.
+    pub retries: u32,
     /// Tokens per verification step of speculative decoding, by the server's count.
     pub accept_length: Option<f64>,
     /// Where cached prompt tokens were found.
@@ -98,6 +101,7 @@ impl Rare {
         connect: None,
         tls: None,
         reconnects: 0,
+        retries: 0,
         accept_length: None,
         cached_details: None,
         target: None,
@@ -135,6 +139,22 @@ impl ReadLag {
         self.clock_error = self.clock_error.max(error);
     }
 
+    /// What was counted so, with `total` for the waits of all reads together; `None` for counts that
+    /// do not exist.
+    pub fn from_parts(
+        reads: u32,
+        longest: Duration,
+        total: Duration,
+        clock_error: Duration,
+    ) -> Option<Self> {
+        Some(Self {
+            reads: NonZeroU32::MIN.checked_add(reads)?,
+            clock_error: u32::try_from(clock_error.as_nanos()).ok()?,
+            longest: u64::try_from(longest.as_nanos()).ok()?,
+            total: u64::try_from(total.as_nanos()).ok()?,
+        })
+    }
+
     /// Number of reads.
     pub fn reads(&self) -> u32 {
         self.reads.get() - 1
@@ -148,6 +168,11 @@ impl ReadLag {
     /// The mean wait; zero without a read.
     pub fn mean(&self) -> Duration {
         Duration::from_nanos(self.total.checked_div(self.reads().into()).unwrap_or(0))
+    }
+
+    /// The waits of all reads together.
+    pub fn total(&self) -> Duration {
+        Duration::from_nanos(self.total)
     }
 
     /// The most by which a receive time may be off, since two clocks had to be compared for it; four

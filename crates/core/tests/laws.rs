@@ -1,7 +1,7 @@
 //! Laws of the core types.
 
 use proptest::prelude::*;
-use servebench_core::{Chunk, Chunks, Failure, FailureKind, Stamp};
+use servebench_core::{Chunk, Chunks, Failure, FailureKind, PackedChunks, Stamp};
 
 proptest! {
     #[test]
@@ -74,6 +74,41 @@ proptest! {
             prop_assert!(grown.iter().eq(closed.iter()));
             prop_assert_eq!((grown.len(), grown.last()), (closed.len(), closed.last()));
         }
+    }
+
+    #[test]
+    fn packed_chunks_are_the_same_chunks(
+        list in prop::collection::vec((0..1u64 << 40, prop::option::of(any::<u32>()), 0..3u32), 0..60),
+        closed in any::<bool>(),
+    ) {
+        let (mut chunks, mut now) = (Chunks::default(), 0);
+        for (gap, tokens, choice) in list {
+            now += gap;
+            chunks.read_after(Stamp(now.saturating_sub(gap / 2)));
+            chunks.push(Stamp(now), tokens, choice);
+        }
+        if closed {
+            chunks.shrink();
+        }
+        let again = Chunks::unpack(&chunks.pack());
+        prop_assert_eq!(again.as_ref(), Some(&chunks));
+        let again = again.unwrap_or_default();
+        prop_assert_eq!((again.first(), again.last()), (chunks.first(), chunks.last()));
+    }
+
+    #[test]
+    fn any_bytes_are_packed_chunks_or_none(
+        count in 0..100u32, first in prop_oneof![0..10u64, any::<u64>()],
+        bytes in prop::collection::vec(prop_oneof![Just(u8::MAX), any::<u8>()], 0..40),
+    ) {
+        let packed = PackedChunks { count, first, bytes: bytes.into() };
+        let Some(mut chunks) = Chunks::unpack(&packed) else { return Ok(()) };
+        prop_assert_eq!(chunks.len(), count as usize);
+        prop_assert!(chunks.iter().zip(chunks.iter().skip(1)).all(|(one, next)| one.at <= next.at));
+        // It can be gone on with.
+        let last = chunks.last().unwrap_or_default();
+        chunks.push(last, None, 0);
+        prop_assert_eq!(chunks.iter().last().map(|chunk| chunk.at), Some(last));
     }
 
     #[test]

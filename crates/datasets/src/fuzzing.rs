@@ -103,3 +103,8 @@ fn sample(found: Vec<crate::corpus::Conversation<'_>>, key: TextKey, tokenizer: 
 pub fn vllm_rows(bytes: &[u8]) {
     crate::vllm::fuzzed(bytes);
 }
+
+/// Bytes as a file of conversations of several turns, and as a configuration that makes them.
+pub fn multi_turn_json(bytes: &[u8]) {
+    crate::vllm::fuzzed_multi_turn(bytes);
+}

@@ -1,10 +1,11 @@
 //! Single calls outside the measured load: control, lookups.
 
+use crate::coding::is_plain;
 use crate::connect::Connect;
 use crate::lean::Room;
 use crate::meter::Tap;
 use crate::target::Target;
-use crate::wire::{Call, Connection, Ended, Head, HttpReader, Visit};
+use crate::wire::{Connection, Ended, Head, HttpReader, Visit};
 use bytes::Bytes;
 use http::Method;
 use servebench_core::{Clock, Progress, Stamp};
@@ -30,7 +31,8 @@ impl Answer {
         self.status == 200
     }
 
-    /// The start of the body as text, for messages.
+    /// The start of the body as text, for messages. An answer that is none of status 200 holds none of the
+    /// headers that it was asked with.
     pub fn excerpt(&self) -> String {
         let text = String::from_utf8_lossy(&self.body[..self.body.len().min(2048)]);
         let text = text.trim();
@@ -72,12 +74,34 @@ pub enum CallError {
         /// What happened.
         reason: String,
     },
+    /// The server says that the answer is elsewhere. That is not followed: it would be another server
+    /// that is measured, which must not get the key.
+    #[error(
+        "{method} {url} answered {status}: redirect to {to} refused; give that address as --base-url"
+    )]
+    Redirect {
+        /// HTTP method.
+        method: Method,
+        /// What was called.
+        url: String,
+        /// HTTP status.
+        status: u16,
+        /// Where it leads.
+        to: String,
+    },
 }
 
 impl CallError {
-    /// True when trying again later cannot help (a certificate that is not trusted).
+    /// True when trying again later cannot help (a certificate that is not trusted, a redirect, a
+    /// protocol that is not spoken).
     pub fn is_permanent(&self) -> bool {
-        matches!(self, Self::Connect { source, .. } if source.kind() == io::ErrorKind::InvalidData)
+        match self {
+            Self::Connect { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::InvalidData | io::ErrorKind::Unsupported)
+            }
+            Self::Redirect { .. } => true,
+            Self::Timeout { .. } | Self::Broken { .. } => false,
+        }
     }
 }
 
@@ -137,29 +161,58 @@ impl<K: Connect> Caller<K> {
             Some(_) => self.target.headers_for_json(),
             None => self.target.headers().clone(),
         };
-        let call = Call::new(method.clone(), self.target.uri(path), headers);
-        let mut answer = Gathered(Answer { status: 0, body: Vec::new() });
+        let spoken = self.connect.spoken();
+        let call = self.target.call(method.clone(), path, headers, &spoken);
+        let mut answer = Gathered::default();
         let ended = connection.exchange(&call, &[], &body.unwrap_or_default(), &mut answer).await;
-        match ended {
-            Ended::Complete => Ok(answer.0),
-            Ended::Early => Err(broken(format!("the answer is over {ANSWER_LIMIT} bytes"))),
-            Ended::Broken(failure) | Ended::NoAnswer(failure) => Err(broken(failure.detail.into())),
+        let Gathered { status, body, redirect, coding } = answer;
+        let secrets = self.target.secrets_with(&spoken);
+        match (ended, coding, redirect) {
+            (_, Some(coding), _) => {
+                Err(broken(format!("the answer is compressed ({coding}) in a way not spoken here")))
+            }
+            (Ended::Complete, None, Some(to)) => Err(CallError::Redirect {
+                method: method.clone(),
+                url: url.to_owned(),
+                status,
+                to: secrets.hidden(&to).into_owned(),
+            }),
+            (Ended::Complete, None, None) if status == 200 => Ok(Answer { status, body }),
+            (Ended::Complete, None, None) => {
+                // It is for messages, and may repeat the key that it does not like.
+                let body = secrets.hidden(&String::from_utf8_lossy(&body)).into_owned();
+                Ok(Answer { status, body: body.into_bytes() })
+            }
+            (Ended::Early, ..) => Err(broken(format!("the answer is over {ANSWER_LIMIT} bytes"))),
+            (Ended::Broken(failure) | Ended::NoAnswer(failure), ..) => {
+                Err(broken(secrets.hidden(&failure.detail).into_owned()))
+            }
         }
     }
 }
 
 /// An answer as it comes.
-struct Gathered(Answer);
+#[derive(Default)]
+struct Gathered {
+    status: u16,
+    body: Vec<u8>,
+    /// Where it says that the answer really is.
+    redirect: Option<String>,
+    /// A coding that is not undone.
+    coding: Option<String>,
+}
 
 impl Visit for Gathered {
     fn head(&mut self, head: &Head) -> Progress {
-        self.0.status = head.status;
-        Progress::More
+        self.status = head.status;
+        self.redirect = head.location.clone().filter(|_| (300..400).contains(&head.status));
+        self.coding = head.encoding.clone().filter(|coding| !is_plain(coding));
+        if self.coding.is_some() { Progress::Done } else { Progress::More }
     }
 
     fn data(&mut self, bytes: &[u8]) -> Progress {
-        self.0.body.extend_from_slice(bytes);
-        if self.0.body.len() > ANSWER_LIMIT { Progress::Done } else { Progress::More }
+        self.body.extend_from_slice(bytes);
+        if self.body.len() > ANSWER_LIMIT { Progress::Done } else { Progress::More }
     }
 }
 

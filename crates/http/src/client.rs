@@ -1,17 +1,21 @@
 //! The HTTP engine: one per worker, for every protocol.
 
-use crate::connect::Connect;
+use crate::connect::{Connect, Spoken};
 use crate::lean::Room;
+use crate::limits::Limits;
 use crate::meter::{Meter, Tap};
+use crate::observe::{Event, Observe};
 use crate::pool::Pool;
+use crate::reading::Reading;
+use crate::secrets::Secrets;
 use crate::target::Target;
-use crate::wire::{Call, Connection, Ended, Head, HttpReader, Visit};
+use crate::wire::{Call, Connection, Ended, Head, Visit};
 use futures_util::future::{Either, join_all, select};
 use http::{HeaderName, HeaderValue, Method, header};
 use servebench_core::{
-    Backend, Clock, Decode, End, Failure, FailureKind, Progress, Protocol, Reply, Request, Stamp,
-    unless,
+    Backend, Clock, Failure, FailureKind, Progress, Protocol, Reply, Request, Stamp, unless,
 };
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::future::poll_fn;
@@ -34,40 +38,14 @@ const WARM_LIMIT: Duration = Duration::from_secs(30);
 /// run that began at once would find it busy with that.
 const SETTLING: Duration = Duration::from_micros(20);
 
-/// Most of an error body that is read so that its connection can be kept.
-const ERROR_BODY_LIMIT: usize = 1 << 20;
-
-/// How long replies may take, and whether connections outlive them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Longest silence of the server; comments and partial lines count as life. `None`: unlimited.
-    pub idle: Option<Duration>,
-    /// Longest time from dispatch to the end of the reply.
-    pub total: Duration,
-    /// Use connections again. Without, each request opens one inside its own time.
-    pub keep_alive: bool,
-    /// Who reads HTTP/1.1.
-    pub reader: HttpReader,
-}
-
-impl Default for Limits {
-    /// Any silence, six hours in all (what the Python tools allow), warm connections.
-    fn default() -> Self {
-        Self {
-            idle: None,
-            total: Duration::from_hours(6),
-            keep_alive: true,
-            reader: HttpReader::Auto,
-        }
-    }
-}
-
-/// Sends requests over kept-alive HTTP/1.1 connections. Belongs to one worker.
+/// Sends requests over kept-alive connections: over HTTP/1.1 one at a time on each, over HTTP/2 as many
+/// at once as the server allows. Belongs to one worker.
 ///
 /// A request takes a warm connection if there is one, else it connects, and
 /// [`Rare::connect`](servebench_core::Rare::connect) says how long that took. A reused connection
 /// that turns out dead before one byte of an answer came is replaced and the request sent once more,
-/// counted in [`Rare::reconnects`](servebench_core::Rare::reconnects); nothing else is ever repeated.
+/// counted in [`Rare::reconnects`](servebench_core::Rare::reconnects); nothing else is repeated, unless
+/// [`Limits::retries`] wants it.
 pub struct HttpBackend<C, K> {
     clock: C,
     connect: K,
@@ -77,6 +55,10 @@ pub struct HttpBackend<C, K> {
     pool: RefCell<Pool>,
     tap: Tap<C>,
     room: Room,
+    observer: Option<Rc<dyn Observe>>,
+    secrets: Secrets,
+    /// Held while a connection is opened that others can be on as well.
+    opening: tokio::sync::Mutex<()>,
 }
 
 impl<C: Debug, K: Debug> Debug for HttpBackend<C, K> {
@@ -104,9 +86,27 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
             kind => target.headers_for(kind),
         };
         headers.insert(header::ACCEPT, HeaderValue::from_static("*/*"));
-        let call = Call::new(Method::POST, target.uri(protocol.path()), headers);
-        let (tap, room, pool) = (Tap::new(clock.clone()), Room::default(), RefCell::default());
-        Self { clock, connect, protocol, call, limits, pool, tap, room }
+        let spoken = connect.spoken();
+        let call = target.call(Method::POST, protocol.path(), headers, &spoken);
+        Self {
+            tap: Tap::new(clock.clone()),
+            clock,
+            connect,
+            protocol,
+            call,
+            limits,
+            pool: RefCell::default(),
+            room: Room::default(),
+            observer: None,
+            secrets: target.secrets_with(&spoken),
+            opening: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// The same engine, with someone who sees everything that happens to its requests.
+    #[must_use]
+    pub fn with_observer(self, observer: Rc<dyn Observe>) -> Self {
+        Self { observer: Some(observer), ..self }
     }
 
     async fn acquire(&self) -> Option<Connection> {
@@ -119,43 +119,53 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
         Connection::open(&self.connect, tap, self.limits.reader, &self.room).await
     }
 
-    /// Returns the failure once the server was silent, or the request under way, for too long.
-    async fn watch_since(&self, start: Stamp, alive: impl Fn() -> Stamp) -> Failure {
-        let total = Stamp::from(start.offset() + self.limits.total);
-        loop {
-            let idle = self.limits.idle.map(|idle| Stamp::from(alive().offset() + idle));
-            self.clock.sleep_until(idle.map_or(total, |idle| idle.min(total))).await;
-            let now = self.clock.now();
-            if now >= total {
-                let detail = format!("timeout: no complete reply within {:?}", self.limits.total);
-                return Failure::new(FailureKind::Timeout, detail);
-            }
-            if let Some(idle) = self.limits.idle
-                && now.since(alive()) >= idle
-            {
-                let detail = format!("timeout: the server sent nothing for {idle:?}");
-                return Failure::new(FailureKind::Timeout, detail);
-            }
+    /// Opens a connection, unless another request is about to open one that this one can be on as well.
+    async fn open_or_join(&self) -> io::Result<Connection> {
+        if !self.limits.keep_alive || self.connect.spoken() != Spoken::Http2 {
+            return self.open_one().await;
         }
+        let _first = self.opening.lock().await;
+        if let Some(connection) = self.acquire().await {
+            return Ok(connection);
+        }
+        let connection = self.open_one().await?;
+        if let Some(link) = connection.link() {
+            self.pool.borrow_mut().share(link);
+        }
+        Ok(connection)
     }
 
-    async fn open(&self, start: Stamp, reply: &mut Reply) -> Option<Connection> {
+    async fn open(
+        &self,
+        start: Stamp,
+        reply: &mut Reply,
+        witness: Witness<'_>,
+    ) -> Result<Connection, Failure> {
         let began = self.clock.now();
-        let opening = pin!(self.open_one());
-        let watch = pin!(self.watch_since(start, || began));
+        let opening = pin!(self.open_or_join());
+        let watch = pin!(self.limits.watch_connect(&self.clock, start, began));
         let result = match select(opening, watch).await {
-            Either::Left((result, _)) => result
-                .map_err(|error| Failure::new(FailureKind::Connect, format!("connect: {error}"))),
+            Either::Left((result, _)) => result.map_err(|error| no_connection(&error)),
             Either::Right((failure, _)) => Err(failure),
         };
         let rare = reply.rare_mut();
         rare.connect = Some(rare.connect.unwrap_or_default() + self.clock.now().since(began));
-        let connection = result.map_err(|failure| reply.fail(failure)).ok()?;
-        if let Some(tls) = connection.tls {
-            let rare = reply.rare_mut();
-            rare.tls = Some(rare.tls.unwrap_or_default() + tls);
+        if let Ok(Connection { tls: Some(tls), .. }) = &result {
+            rare.tls = Some(rare.tls.unwrap_or_default() + *tls);
         }
-        Some(connection)
+        let (took, tls) = (rare.connect.unwrap_or_default(), rare.tls);
+        witness.note(|| Event::Opened { took, tls });
+        result
+    }
+
+    /// Whether a request that began at `start` is to be sent again since it failed before one byte of an
+    /// answer; then after a pause, and counted.
+    async fn retries(&self, start: Stamp, reply: &mut Reply) -> bool {
+        let (nth, now) = (reply.rare().retries, self.clock.now());
+        let Some(until) = self.limits.pause(nth, start, now) else { return false };
+        reply.rare_mut().retries += 1;
+        self.clock.sleep_until(until).await;
+        true
     }
 
     /// Gives the connection back: at once if its body has ended, else when that has happened.
@@ -163,7 +173,7 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
         if !self.limits.keep_alive {
             return;
         }
-        connection.proven = true;
+        connection.prove();
         if ended {
             return self.pool.borrow_mut().put(connection);
         }
@@ -189,146 +199,141 @@ fn own_headers(request: &Request) -> Vec<(HeaderName, HeaderValue)> {
     request.headers.iter().filter_map(parse).collect()
 }
 
-/// Notes a response in a reply as it comes.
-struct Reading<'a> {
+/// Shows a response to the one who reads it, with the stamps of the socket.
+struct Shown<'a> {
     meter: &'a Meter,
-    decoder: &'a mut dyn Decode,
+    reading: Reading,
     reply: &'a mut Reply,
-    /// A response that is not decoded, and why.
-    refused: Option<Refused>,
+    witness: Witness<'a>,
 }
 
-/// A response that is no reply.
-struct Refused {
-    /// What is known without its body.
-    words: String,
-    kind: FailureKind,
-    /// The words say it all.
-    explained: bool,
-    /// The body's beginning explains it otherwise.
-    body: Vec<u8>,
-    read: usize,
-}
-
-impl Visit for Reading<'_> {
+impl Visit for Shown<'_> {
     fn head(&mut self, head: &Head) -> Progress {
-        self.reply.headers = Some(self.meter.last_read());
-        self.reply.status = Some(head.status);
-        self.refused = Refused::of(head);
-        if let (None, Some(metadata)) = (&self.refused, &head.metadata) {
-            self.decoder.metadata(metadata, self.reply);
-        }
-        let is_coded = self.refused.as_ref().is_some_and(|it| it.kind == FailureKind::Protocol);
-        if is_coded { Progress::Done } else { Progress::More }
+        let at = self.meter.last_read();
+        self.witness.note(|| Event::Head { at, head: Cow::Borrowed(head) });
+        self.reading.head(at, head, self.reply)
     }
 
     fn data(&mut self, bytes: &[u8]) -> Progress {
-        if let Some(refused) = &mut self.refused {
-            return refused.take(bytes);
-        }
-        let at = self.meter.last_read();
-        let Some(after) = self.meter.after() else {
-            return self.decoder.feed(at, bytes, self.reply);
-        };
-        self.reply.chunks.read_after(after);
-        let progress = self.decoder.feed(at, bytes, self.reply);
-        if !self.meter.is_told() {
-            // Then the newest byte has no more than bounds, too.
-            self.reply.chunks.followed(at);
-        }
-        progress
+        let receipt = self.meter.receipt();
+        self.witness.note(|| Event::Data { receipt, bytes });
+        self.reading.data(receipt, bytes, self.reply)
     }
 }
 
-impl Refused {
-    fn of(head: &Head) -> Option<Self> {
-        let refuse = |kind, explained, words| {
-            Some(Self { words, kind, explained, body: Vec::new(), read: 0 })
-        };
-        let status = http::StatusCode::from_u16(head.status);
-        match (status, &head.location, &head.encoding) {
-            (Ok(http::StatusCode::OK), _, None) => None,
-            (Ok(http::StatusCode::OK), _, Some(encoding)) if encoding == "identity" => None,
-            (Ok(http::StatusCode::OK), _, Some(encoding)) => {
-                let words =
-                    format!("the reply is compressed ({encoding:?}), which was not asked for");
-                refuse(FailureKind::Protocol, true, words)
-            }
-            (Ok(status), Some(to), _) if status.is_redirection() => {
-                let words =
-                    format!("{status}: redirect to {to} refused; give that address as --base-url");
-                refuse(FailureKind::Status, true, words)
-            }
-            (Ok(status), ..) => refuse(FailureKind::Status, false, status.to_string()),
-            (Err(_), ..) => refuse(FailureKind::Status, false, format!("status {}", head.status)),
+/// Who wants to know what happens to a request, if anybody does.
+#[derive(Clone, Copy)]
+struct Witness<'a> {
+    observer: Option<&'a dyn Observe>,
+    request: &'a Request,
+}
+
+impl Witness<'_> {
+    fn note<'e>(&self, event: impl FnOnce() -> Event<'e>) {
+        if let Some(observer) = self.observer {
+            observer.note(self.request, &event());
         }
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Progress {
-        self.read += bytes.len();
-        let room = (2 * Failure::DETAIL_LIMIT).saturating_sub(self.body.len());
-        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        if self.read < ERROR_BODY_LIMIT { Progress::More } else { Progress::Done }
+    /// Notes that the request is sent once more, as `reply` has counted it.
+    fn again(&self, failure: &Failure, reply: &Reply) {
+        let (sent, rare) = (reply.sent, reply.rare());
+        let (reconnects, retries) = (rare.reconnects, rare.retries);
+        let failure = Cow::Borrowed(failure);
+        self.note(|| Event::Again { sent, reconnects, retries, failure });
     }
 
-    fn failure(self) -> Failure {
-        let text = String::from_utf8_lossy(&self.body);
-        let detail = if self.explained || text.trim().is_empty() {
-            self.words
-        } else {
-            format!("{}: {}", self.words, text.trim())
-        };
-        Failure::new(self.kind, detail)
+    /// Notes that the request is over, before `reply` tells how.
+    fn over(&self, at: Stamp, ended: &Ended, reply: &Reply) {
+        let (sent, lag) = (reply.sent, reply.read_lag);
+        self.note(|| Event::Over { at, ended: Cow::Borrowed(ended), sent, lag });
+    }
+}
+
+/// Why there is no connection, with what is to be done about what this machine lacks.
+fn no_connection(error: &io::Error) -> Failure {
+    let hint = match error.kind() {
+        io::ErrorKind::AddrNotAvailable => " (no local port is left: net.ipv4.ip_local_port_range)",
+        _ => "",
+    };
+    Failure::new(FailureKind::Connect, format!("connect: {error}{hint}"))
+}
+
+impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
+    /// Sends the request, and again as often as may be.
+    async fn attempt(&self, request: &Request, reply: &mut Reply) {
+        let start = self.clock.now();
+        let witness = Witness { observer: self.observer.as_deref(), request };
+        witness.note(|| Event::Began {
+            at: start,
+            target: reply.rare().target,
+            keep_pieces: reply.keep_pieces,
+        });
+        let own = own_headers(request);
+        let mut pooled = self.acquire().await;
+        loop {
+            let connection = match pooled.take() {
+                Some(connection) => Ok(connection),
+                // In a box: what it needs is large, and most requests do not connect.
+                None => Box::pin(self.open(start, reply, witness)).await,
+            };
+            let mut connection = match connection {
+                Ok(connection) => connection,
+                Err(failure) => {
+                    if self.retries(start, reply).await {
+                        witness.again(&failure, reply);
+                        continue;
+                    }
+                    witness.over(self.clock.now(), &Ended::NoAnswer(failure.clone()), reply);
+                    return reply.fail(failure);
+                }
+            };
+            let meter = Rc::clone(connection.meter());
+            meter.mark(self.clock.now());
+            let reading = Reading::new(self.protocol.decoder(request));
+            let mut shown = Shown { meter: &meter, reading, reply, witness };
+            let ended = {
+                let exchange =
+                    pin!(connection.exchange(&self.call, &own, &request.body, &mut shown));
+                let watch = pin!(self.limits.watch_answer(&self.clock, start, &meter));
+                unless(exchange, watch).await.unwrap_or_else(Ended::Broken)
+            };
+            let reading = shown.reading;
+            reply.sent = meter.first_write();
+            reply.read_lag = meter.lag();
+            if let Ended::NoAnswer(failure) = &ended {
+                if connection.is_proven() && reply.rare().reconnects == 0 {
+                    reply.rare_mut().reconnects = 1;
+                    witness.again(failure, reply);
+                    continue;
+                }
+                if self.retries(start, reply).await {
+                    witness.again(failure, reply);
+                    continue;
+                }
+            }
+            let at = meter.last_read();
+            witness.over(at, &ended, reply);
+            let is_reply = !reading.is_refused();
+            reading.end(at, &ended, reply);
+            match ended {
+                Ended::Complete => self.recycle(connection, true).await,
+                Ended::Early if is_reply => self.recycle(connection, false).await,
+                Ended::Early | Ended::Broken(_) | Ended::NoAnswer(_) => {}
+            }
+            return;
+        }
     }
 }
 
 impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
     async fn send(&self, request: &Request, reply: &mut Reply) {
-        let start = self.clock.now();
-        let own = own_headers(request);
-        let mut pooled = self.acquire().await;
-        loop {
-            let connection = match pooled.take() {
-                Some(connection) => Some(connection),
-                // In a box: what it needs is large, and most requests do not connect.
-                None => Box::pin(self.open(start, reply)).await,
-            };
-            let Some(mut connection) = connection else { return };
-            let meter = Rc::clone(connection.meter());
-            meter.mark(self.clock.now());
-            let mut decoder = self.protocol.decoder(request);
-            let mut reading =
-                Reading { meter: &meter, decoder: decoder.as_mut(), reply, refused: None };
-            let ended = {
-                let exchange =
-                    pin!(connection.exchange(&self.call, &own, &request.body, &mut reading));
-                let watch = pin!(self.watch_since(start, || meter.last_read()));
-                unless(exchange, watch).await.unwrap_or_else(Ended::Broken)
-            };
-            let refused = reading.refused.take();
-            reply.sent = meter.first_write();
-            reply.read_lag = meter.lag();
-            let now = meter.last_read();
-            match (ended, refused) {
-                (Ended::NoAnswer(_), _) if connection.proven && reply.rare().reconnects == 0 => {
-                    reply.rare_mut().reconnects = 1;
-                    continue;
-                }
-                (Ended::Complete, Some(refused)) => {
-                    reply.fail(refused.failure());
-                    self.recycle(connection, true).await;
-                }
-                (_, Some(refused)) => reply.fail(refused.failure()),
-                (ended @ (Ended::Complete | Ended::Early), None) => {
-                    decoder.end(now, End::Complete, reply);
-                    self.recycle(connection, matches!(ended, Ended::Complete)).await;
-                }
-                (Ended::Broken(failure), None) if reply.status == Some(200) => {
-                    decoder.end(now, End::Broken(failure), reply);
-                }
-                (Ended::Broken(failure) | Ended::NoAnswer(failure), None) => reply.fail(failure),
-            }
-            return;
+        self.attempt(request, reply).await;
+        if let Some(failure) = &mut reply.failure
+            && let Cow::Owned(hidden) = self.secrets.hidden(&failure.detail)
+        {
+            // A server may repeat the key that it does not like.
+            failure.detail = hidden.into();
         }
     }
 
@@ -336,8 +341,20 @@ impl<C: Clock + Unpin, K: Connect> Backend for HttpBackend<C, K> {
         if !self.limits.keep_alive {
             return;
         }
+        let is_shared = self.connect.spoken() == Spoken::Http2;
         let missing = concurrency.saturating_sub(self.pool.borrow().len());
         let opening = async {
+            if is_shared {
+                // One by one: the first tells how many requests each has room for.
+                while self.pool.borrow().room_on_links() < concurrency {
+                    let Ok(connection) = self.open_one().await else { return };
+                    if connection.link().is_none_or(|link| link.most() == 0) {
+                        return;
+                    }
+                    self.pool.borrow_mut().put(connection);
+                }
+                return;
+            }
             for batch in (0..missing).step_by(WARM_BATCH) {
                 let batch = WARM_BATCH.min(missing - batch);
                 let open = || async {

@@ -1,8 +1,9 @@
 //! How connections are made. The one place that opens sockets.
 
-use crate::BaseUrl;
 use crate::meter::Tap;
+use crate::{BaseUrl, Proxy, tunnel};
 use servebench_core::Clock;
+use socket2::{SockRef, TcpKeepalive};
 use std::fmt::Debug;
 use std::future::Future;
 use std::io;
@@ -24,6 +25,23 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Stream for T {}
 pub trait Connect: Clone + 'static {
     /// Opens one, whose reads are stamped by `tap`: at the socket, below all that is spoken over it.
     fn connect<C: Clock + Unpin>(&self, tap: Tap<C>) -> impl Future<Output = io::Result<Opened>>;
+
+    /// What is spoken over them.
+    fn spoken(&self) -> Spoken {
+        Spoken::Http1
+    }
+}
+
+/// What is spoken over a connector's streams.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Spoken {
+    /// HTTP/1.1 with the server.
+    #[default]
+    Http1,
+    /// HTTP/1.1 with a proxy that hands requests on.
+    Forwarded(Proxy),
+    /// HTTP/2 with the server.
+    Http2,
 }
 
 /// A stream that was opened.
@@ -50,13 +68,51 @@ pub enum Stamps {
     User,
 }
 
-/// What a connection to a server needs beyond its address.
-#[derive(Clone, Debug, Default)]
+/// Whom to trust under TLS, and as whom to come.
+#[derive(Clone, Default)]
 pub struct TlsOptions {
     /// Certificates of further authorities to trust, in PEM.
     pub ca_pem: Option<Vec<u8>>,
     /// Trust any certificate.
     pub insecure: bool,
+    /// The client's own certificate, for servers that ask for one.
+    pub identity: Option<Identity>,
+}
+
+impl Debug for TlsOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsOptions")
+            .field("ca_pem", &self.ca_pem.is_some())
+            .field("insecure", &self.insecure)
+            .field("identity", &self.identity)
+            .finish()
+    }
+}
+
+/// A client's certificate and its key.
+#[derive(Clone)]
+pub struct Identity {
+    /// The certificate, and those of the authorities between it and a known one, in PEM.
+    pub certificate_pem: Vec<u8>,
+    /// Its private key, in PEM.
+    pub key_pem: Vec<u8>,
+}
+
+impl Debug for Identity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Identity")
+    }
+}
+
+/// How a server is reached, beyond its address.
+#[derive(Clone, Debug, Default)]
+pub struct Way {
+    /// Trust and certificates, for `https`.
+    pub tls: TlsOptions,
+    /// The proxy before it.
+    pub proxy: Option<Proxy>,
+    /// Speak HTTP/2: agreed on under TLS, taken for granted without.
+    pub http2: bool,
 }
 
 /// Opens connections to one server: TCP, and TLS for `https`, to a name that was looked up once; or
@@ -71,6 +127,10 @@ pub struct TcpConnect {
     preferred: Arc<AtomicUsize>,
     stamps: Stamps,
     lookup: Duration,
+    http2: bool,
+    proxy: Option<Proxy>,
+    /// What the proxy is to connect to, where requests are not for its own eyes.
+    tunnel: Option<Arc<str>>,
     #[cfg(feature = "tls")]
     tls: Option<(tokio_rustls::TlsConnector, rustls::pki_types::ServerName<'static>)>,
 }
@@ -80,47 +140,64 @@ impl Debug for TcpConnect {
         f.debug_struct("TcpConnect")
             .field("addresses", &self.addresses)
             .field("socket", &self.socket)
+            .field("proxy", &self.proxy)
             .finish_non_exhaustive()
     }
 }
 
 impl TcpConnect {
     /// Looks up the server's name: the only lookup of a run.
-    #[expect(clippy::disallowed_methods, reason = "a lookup lies before any run and its clock")]
     pub async fn resolve(base: &BaseUrl, tls: &TlsOptions) -> io::Result<Self> {
+        Self::resolve_by(base, &Way { tls: tls.clone(), ..Way::default() }).await
+    }
+
+    /// The same for a server that is reached some other way. With a proxy it is the proxy's name that is
+    /// looked up; the proxy knows the server's.
+    #[expect(clippy::disallowed_methods, reason = "a lookup lies before any run and its clock")]
+    pub async fn resolve_by(base: &BaseUrl, way: &Way) -> io::Result<Self> {
         let began = Instant::now();
         let socket: Option<Arc<Path>> = base.socket().map(Arc::from);
+        let proxy = way.proxy.clone().filter(|_| socket.is_none());
+        let (host, port) = match &proxy {
+            Some(proxy) => (proxy.host(), proxy.port()),
+            None => (base.host(), base.port()),
+        };
         let addresses: Arc<[SocketAddr]> = match &socket {
             Some(_) => Arc::default(),
-            None => tokio::net::lookup_host((base.host(), base.port())).await?.collect(),
+            None => tokio::net::lookup_host((host, port)).await?.collect(),
         };
         if addresses.is_empty() && socket.is_none() {
+            let message = format!("no address for `{host}`");
+            return Err(io::Error::new(io::ErrorKind::NotFound, message));
+        }
+        let sealed = base.is_tls() || way.http2;
+        let tunnel = proxy.as_ref().filter(|_| sealed).map(|_| tunnel::destination(base).into());
+        #[cfg(feature = "tls")]
+        let tls = crate::tls::connector(base, &way.tls, way.http2)?;
+        #[cfg(not(feature = "tls"))]
+        if base.is_tls() {
             return Err(io::Error::new(
-                io::ErrorKind::NotFound,
-                format!("no address for `{}`", base.host()),
+                io::ErrorKind::Unsupported,
+                "built without the `tls` feature: https is not spoken",
             ));
         }
-        let (preferred, stamps, lookup) = (Arc::default(), Stamps::default(), began.elapsed());
-        #[cfg(feature = "tls")]
-        return Ok(Self {
+        Ok(Self {
             addresses,
             socket,
-            preferred,
-            stamps,
-            lookup,
-            tls: crate::tls::connector(base, tls)?,
-        });
-        #[cfg(not(feature = "tls"))]
-        {
-            let _ = tls;
-            if base.is_tls() {
-                return Err(io::Error::new(
-                    io::ErrorKind::Unsupported,
-                    "built without the `tls` feature: https is not spoken",
-                ));
-            }
-            Ok(Self { addresses, socket, preferred, stamps, lookup })
-        }
+            preferred: Arc::default(),
+            stamps: Stamps::default(),
+            lookup: began.elapsed(),
+            http2: way.http2,
+            proxy,
+            tunnel,
+            #[cfg(feature = "tls")]
+            tls,
+        })
+    }
+
+    /// The proxy before the server.
+    pub fn proxy(&self) -> Option<&Proxy> {
+        self.proxy.as_ref()
     }
 
     /// Takes receive times from there.
@@ -149,6 +226,8 @@ impl TcpConnect {
                 Ok(stream) => {
                     self.preferred.store(index, Relaxed);
                     stream.set_nodelay(true)?;
+                    // A machine that vanished is noticed, where no limit of the run notices it before.
+                    SockRef::from(&stream).set_tcp_keepalive(&probes())?;
                     return Ok(stream);
                 }
                 Err(error) => last = Some(error),
@@ -168,18 +247,55 @@ impl Connect for TcpConnect {
             return Ok(Opened { stream: tap.stamp_reads(unix(path).await?), tls: None });
         }
         let socket = self.tcp().await?;
-        let stream = match self.stamps {
+        let mut stream = match self.stamps {
             Stamps::Kernel => tap.stamp_arrivals(socket),
             Stamps::User => tap.stamp_reads(socket),
         };
+        if let (Some(proxy), Some(destination)) = (&self.proxy, &self.tunnel) {
+            tunnel::open(&mut stream, proxy, destination).await?;
+        }
         #[cfg(feature = "tls")]
         if let Some((connector, name)) = &self.tls {
             let began = Instant::now();
-            let stream = Box::new(connector.connect(name.clone(), stream).await?);
-            return Ok(Opened { stream, tls: Some(began.elapsed()) });
+            let stream = connector.connect(name.clone(), stream).await.map_err(in_tls)?;
+            if self.http2 && !crate::tls::agreed_on_http2(&stream) {
+                let message = "the server does not agree to HTTP/2";
+                return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+            }
+            return Ok(Opened { stream: Box::new(stream), tls: Some(began.elapsed()) });
         }
         Ok(Opened { stream, tls: None })
     }
+
+    fn spoken(&self) -> Spoken {
+        match &self.proxy {
+            _ if self.http2 => Spoken::Http2,
+            Some(proxy) if self.tunnel.is_none() => Spoken::Forwarded(proxy.clone()),
+            _ => Spoken::Http1,
+        }
+    }
+}
+
+/// How a quiet connection is asked for a sign of life: after a minute, and given up two minutes later.
+fn probes() -> TcpKeepalive {
+    let probes = TcpKeepalive::new().with_time(Duration::from_mins(1));
+    let probes = probes.with_interval(Duration::from_secs(20));
+    #[cfg(not(any(target_os = "windows", target_os = "openbsd")))]
+    let probes = probes.with_retries(6);
+    probes
+}
+
+/// Says that it was TLS, where the system's words do not.
+#[cfg(feature = "tls")]
+fn in_tls(error: io::Error) -> io::Error {
+    if error.to_string().contains("NoApplicationProtocol") {
+        let message = "the server does not agree to HTTP/2";
+        return io::Error::new(io::ErrorKind::Unsupported, message);
+    }
+    if error.kind() == io::ErrorKind::UnexpectedEof {
+        return io::Error::new(error.kind(), "the connection was closed during the TLS handshake");
+    }
+    error
 }
 
 #[cfg(unix)]
@@ -196,7 +312,10 @@ type Opening = Pin<Box<dyn Future<Output = io::Result<Box<dyn Stream>>>>>;
 
 /// A connector made of a closure: for in-memory connections.
 #[derive(Clone)]
-pub struct FnConnect(Arc<dyn Fn() -> Opening>);
+pub struct FnConnect {
+    open: Arc<dyn Fn() -> Opening>,
+    spoken: Spoken,
+}
 
 impl FnConnect {
     /// Wraps `open`.
@@ -204,7 +323,13 @@ impl FnConnect {
     where
         F: Future<Output = io::Result<Box<dyn Stream>>> + 'static,
     {
-        Self(Arc::new(move || Box::pin(open())))
+        Self { open: Arc::new(move || Box::pin(open())), spoken: Spoken::default() }
+    }
+
+    /// The same with something else spoken over its streams.
+    #[must_use]
+    pub fn speaking(self, spoken: Spoken) -> Self {
+        Self { spoken, ..self }
     }
 }
 
@@ -216,6 +341,10 @@ impl Debug for FnConnect {
 
 impl Connect for FnConnect {
     async fn connect<C: Clock + Unpin>(&self, tap: Tap<C>) -> io::Result<Opened> {
-        Ok(Opened { stream: tap.stamp_reads((self.0)().await?), tls: None })
+        Ok(Opened { stream: tap.stamp_reads((self.open)().await?), tls: None })
+    }
+
+    fn spoken(&self) -> Spoken {
+        self.spoken.clone()
     }
 }

@@ -29,26 +29,41 @@ mod balance;
 mod base_url;
 mod call;
 mod client;
+mod coding;
 mod connect;
 #[doc(hidden)]
 pub mod fuzzing;
+mod http2;
 mod hyper1;
 #[cfg(target_os = "linux")]
 mod kernel;
 mod lean;
+mod limits;
 mod meter;
+mod observe;
 mod pool;
+mod proxy;
+mod reading;
+mod secrets;
 mod target;
 #[cfg(feature = "tls")]
 mod tls;
+mod tunnel;
 mod wire;
 
 pub use balance::{Balance, Balanced, Balancer};
 pub use base_url::{BaseUrl, BaseUrlError};
 pub use call::{Answer, CallError, Caller};
-pub use client::{HttpBackend, Limits};
-pub use connect::{Connect, FnConnect, Opened, Stamps, Stream, TcpConnect, TlsOptions};
+pub use client::HttpBackend;
+pub use connect::{
+    Connect, FnConnect, Identity, Opened, Spoken, Stamps, Stream, TcpConnect, TlsOptions, Way,
+};
 pub use http::Method;
+pub use limits::Limits;
 pub use meter::Tap;
+pub use observe::{Event, Observe, Replay};
+pub use proxy::{Proxies, Proxy, ProxyError};
+pub use reading::Receipt;
+pub use secrets::Secrets;
 pub use target::{HeaderError, Target};
-pub use wire::HttpReader;
+pub use wire::{Ended, Head, HttpReader};

@@ -3,6 +3,7 @@
 use crate::connect::Stream;
 #[cfg(target_os = "linux")]
 use crate::kernel::{ClockMap, KernelTcp};
+use crate::reading::Receipt;
 use servebench_core::{Chunks, Clock, ReadLag, Stamp};
 use std::cell::Cell;
 use std::io;
@@ -29,6 +30,9 @@ pub(crate) struct Meter {
     first_write: Cell<Option<Stamp>>,
     lag: Cell<Option<ReadLag>>,
     error: Cell<Option<io::ErrorKind>>,
+    /// How many reads there were, and how long the bytes of the last had waited.
+    reads: Cell<u64>,
+    last_lag: Cell<Option<(Duration, Duration)>>,
 }
 
 impl Default for Meter {
@@ -43,6 +47,8 @@ impl Default for Meter {
             first_write: Cell::default(),
             lag: Cell::default(),
             error: Cell::default(),
+            reads: Cell::default(),
+            last_lag: Cell::default(),
         }
     }
 }
@@ -73,16 +79,11 @@ impl Meter {
         self.last_read.get()
     }
 
-    /// Nothing of the last read was received before. `None` where nobody asks: reads are then taken
-    /// for the receipt.
-    pub(crate) fn after(&self) -> Option<Stamp> {
-        self.asked.get().then(|| self.after.get())
-    }
-
-    /// Whether [`last_read`](Self::last_read) is when the newest byte was received, and not just when it
-    /// was read. The system begins to stamp some time after it was first asked to.
-    pub(crate) fn is_told(&self) -> bool {
-        self.told.get()
+    /// When what was read last was received. The system begins to stamp some time after it was first
+    /// asked to.
+    pub(crate) fn receipt(&self) -> Receipt {
+        let after = self.asked.get().then(|| self.after.get());
+        Receipt { at: self.last_read.get(), after, is_told: self.told.get() }
     }
 
     /// From now on the system is asked for receive times.
@@ -117,16 +118,55 @@ impl Meter {
         }
         self.empty.set(read.emptied);
         self.told.set(read.arrival.is_some());
+        self.reads.set(self.reads.get() + 1);
         let mut at = read.now;
         if let Some((arrival, error)) = read.arrival {
             // Whatever the two clocks did to each other, it was then.
             at = arrival.clamp(self.after.get(), read.now);
-            let mut lag = self.lag.get().unwrap_or_default();
-            lag.add(read.now.since(at), error);
-            self.lag.set(Some(lag));
+            self.add_lag(read.now.since(at), error);
         }
         self.last_read.set(cut(at));
         self.read_since_mark.set(true);
+    }
+
+    fn add_lag(&self, lag: Duration, error: Duration) {
+        let mut sum = self.lag.get().unwrap_or_default();
+        sum.add(lag, error);
+        self.lag.set(Some(sum));
+        self.last_lag.set(Some((lag, error)));
+    }
+
+    /// A meter for one request of several on the connection that `shared` watches.
+    pub(crate) fn like(shared: &Self) -> Self {
+        let this = Self::default();
+        this.asked.set(shared.asked.get());
+        this
+    }
+
+    /// Something was taken that the last read on the shared connection brought.
+    pub(crate) fn take_read(&self, shared: &Self) {
+        self.last_read.set(shared.last_read.get());
+        self.after.set(shared.after.get());
+        self.told.set(shared.told.get());
+        self.read_since_mark.set(true);
+        if self.reads.replace(shared.reads.get()) != shared.reads.get()
+            && shared.told.get()
+            && let Some((lag, error)) = shared.last_lag.get()
+        {
+            self.add_lag(lag, error);
+        }
+    }
+
+    /// The next write on this shared connection is of interest.
+    pub(crate) fn expect_write(&self) {
+        self.first_write.set(None);
+    }
+
+    /// Notes when the shared connection wrote what is ours.
+    pub(crate) fn take_write(&self, shared: &Self) {
+        if self.first_write.get().is_none() {
+            self.first_write.set(shared.first_write.get());
+        }
     }
 
     fn note_error(&self, error: &io::Error) {

@@ -1,7 +1,9 @@
 //! Connections that wait for their next request.
 
+use crate::http2::Link;
 use crate::wire::Connection;
 use servebench_core::Stamp;
+use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -13,6 +15,8 @@ pub(crate) struct Pool {
     idle: Vec<Connection>,
     /// Connections whose reply is complete but whose body has not ended.
     lingering: Vec<(Connection, Stamp)>,
+    /// Connections that carry several requests at once.
+    links: Vec<Rc<Link>>,
 }
 
 impl Pool {
@@ -21,10 +25,26 @@ impl Pool {
     }
 
     pub(crate) fn put(&mut self, connection: Connection) {
-        self.idle.push(connection);
+        match connection.link() {
+            None => self.idle.push(connection),
+            Some(link) => self.share(link),
+        }
+    }
+
+    /// Keeps a connection that others can be on as well.
+    pub(crate) fn share(&mut self, link: &Rc<Link>) {
+        if !self.links.iter().any(|known| Rc::ptr_eq(known, link)) {
+            self.links.push(Rc::clone(link));
+        }
+    }
+
+    /// How many requests may be sent at once on the connections that carry several.
+    pub(crate) fn room_on_links(&self) -> usize {
+        self.links.iter().fold(0, |room: usize, link| room.saturating_add(link.most()))
     }
 
     pub(crate) fn linger(&mut self, connection: Connection, since: Stamp) {
+        connection.rest();
         self.lingering.push((connection, since));
     }
 
@@ -38,15 +58,17 @@ impl Pool {
                 return Some(connection);
             }
         }
-        None
+        self.links.retain(|link| link.is_usable());
+        self.links.iter().find(|link| link.has_room()).map(Connection::on)
     }
 
     /// Moves the lingering connections whose bodies have ended to the idle ones.
     fn settle(&mut self, now: Stamp, cx: &mut Context<'_>) {
         for (mut connection, since) in std::mem::take(&mut self.lingering) {
             match connection.poll_drain(cx) {
-                Poll::Ready(true) => self.idle.push(connection),
+                Poll::Ready(true) => self.put(connection),
                 Poll::Pending if now.since(since) < LINGER => {
+                    connection.rest();
                     self.lingering.push((connection, since));
                 }
                 Poll::Ready(false) | Poll::Pending => {}

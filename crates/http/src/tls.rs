@@ -1,19 +1,24 @@
 //! TLS through rustls with ring.
 
-use crate::{BaseUrl, TlsOptions};
+use crate::{BaseUrl, Identity, TlsOptions};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use std::io;
 use std::sync::Arc;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 
-/// The connector for an `https` base URL, `None` for `http`.
+/// How HTTP/2 is called where protocols are negotiated.
+const H2: &[u8] = b"h2";
+
+/// The connector for an `https` base URL, `None` for `http`. With `http2` nothing else is offered.
 pub(crate) fn connector(
     base: &BaseUrl,
     options: &TlsOptions,
+    http2: bool,
 ) -> io::Result<Option<(TlsConnector, ServerName<'static>)>> {
     if !base.is_tls() {
         return Ok(None);
@@ -25,11 +30,8 @@ pub(crate) fn connector(
     let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()
         .map_err(io::Error::other)?;
-    let config = if options.insecure {
-        builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(TrustAnything(provider)))
-            .with_no_client_auth()
+    let builder = if options.insecure {
+        builder.dangerous().with_custom_certificate_verifier(Arc::new(TrustAnything(provider)))
     } else {
         let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         if let Some(pem) = &options.ca_pem {
@@ -39,9 +41,34 @@ pub(crate) fn connector(
                 roots.add(certificate).map_err(|error| invalid(format!("CA file: {error}")))?;
             }
         }
-        builder.with_root_certificates(roots).with_no_client_auth()
+        builder.with_root_certificates(roots)
     };
+    let mut config = match &options.identity {
+        None => builder.with_no_client_auth(),
+        Some(Identity { certificate_pem, key_pem }) => {
+            let chain = CertificateDer::pem_slice_iter(certificate_pem)
+                .collect::<Result<Vec<_>, _>>()
+                .map_err(|error| invalid(format!("client certificate: {error}")))?;
+            if chain.is_empty() {
+                return Err(invalid("client certificate: the file holds none in PEM".to_owned()));
+            }
+            // Errors of the key's reader tell its kind, never its bytes.
+            let key = PrivateKeyDer::from_pem_slice(key_pem)
+                .map_err(|error| invalid(format!("client key: {error}")))?;
+            builder
+                .with_client_auth_cert(chain, key)
+                .map_err(|error| invalid(format!("client certificate: {error}")))?
+        }
+    };
+    if http2 {
+        config.alpn_protocols = vec![H2.to_vec()];
+    }
     Ok(Some((TlsConnector::from(Arc::new(config)), name)))
+}
+
+/// Whether the server has agreed to HTTP/2, where that was offered.
+pub(crate) fn agreed_on_http2<S>(stream: &TlsStream<S>) -> bool {
+    stream.get_ref().1.alpn_protocol() == Some(H2)
 }
 
 /// Accepts any certificate: what a user asks for with `--insecure`.

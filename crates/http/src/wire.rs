@@ -1,6 +1,8 @@
 //! A connection to a server, read by hyper or by our own lean reader.
 
-use crate::connect::{Connect, Opened};
+use crate::coding::Decoded;
+use crate::connect::{Connect, Opened, Spoken};
+use crate::http2::{self, Link};
 use crate::hyper1;
 use crate::lean;
 use crate::meter::{Meter, Tap};
@@ -27,13 +29,16 @@ pub enum HttpReader {
 }
 
 /// What matters of a response's head.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) status: u16,
-    pub(crate) location: Option<String>,
-    pub(crate) encoding: Option<String>,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// HTTP status.
+    pub status: u16,
+    /// Where a redirect leads.
+    pub location: Option<String>,
+    /// How the body is encoded (`content-encoding`).
+    pub encoding: Option<String>,
     /// What stands in the header `metadata`.
-    pub(crate) metadata: Option<String>,
+    pub metadata: Option<String>,
 }
 
 /// Sees a response as it comes.
@@ -59,11 +64,11 @@ impl Visit for Ignore {
 }
 
 /// How an exchange ended.
-#[derive(Debug)]
-pub(crate) enum Ended {
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ended {
     /// As HTTP says it should.
     Complete,
-    /// The visitor has seen enough; the body may have a tail.
+    /// Enough was seen; the body may have a tail.
     Early,
     /// Amid an answer.
     Broken(Failure),
@@ -94,7 +99,7 @@ pub(crate) fn truncated() -> Failure {
 }
 
 /// What all requests of a kind have in common.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Call {
     method: Method,
     uri: Uri,
@@ -108,9 +113,9 @@ impl Call {
         Self { method, uri, headers, preamble }
     }
 
-    /// The request for hyper.
-    fn request(&self, own: &[(HeaderName, HeaderValue)], body: &Bytes) -> Request<Full<Bytes>> {
-        let mut request = Request::new(Full::new(body.clone()));
+    /// The request for a library.
+    fn request<B>(&self, own: &[(HeaderName, HeaderValue)], body: B) -> Request<B> {
+        let mut request = Request::new(body);
         *request.method_mut() = self.method.clone();
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
@@ -123,7 +128,7 @@ impl Call {
 pub(crate) struct Connection {
     reader: Reader,
     /// True once it has carried a whole exchange.
-    pub(crate) proven: bool,
+    proven: bool,
     /// How long the TLS handshake took.
     pub(crate) tls: Option<Duration>,
 }
@@ -131,6 +136,8 @@ pub(crate) struct Connection {
 enum Reader {
     Lean(lean::Connection),
     Hyper(Box<hyper1::Connection>),
+    /// One exchange of several on a connection.
+    Http2(Box<http2::Exchange>),
 }
 
 impl Connection {
@@ -143,6 +150,10 @@ impl Connection {
     ) -> io::Result<Self> {
         let meter = Rc::clone(&tap.meter);
         let Opened { stream, tls } = connect.connect(tap).await?;
+        if connect.spoken() == Spoken::Http2 {
+            let link = Link::open(stream, meter).await?;
+            return Ok(Self { tls, ..Self::on(&link) });
+        }
         let lean = match reader {
             HttpReader::Auto => tls.is_none(),
             HttpReader::Lean => true,
@@ -156,8 +167,39 @@ impl Connection {
         Ok(Self { reader, proven: false, tls })
     }
 
+    /// A place for one exchange on a connection that others use, too.
+    pub(crate) fn on(link: &Rc<Link>) -> Self {
+        let exchange = Box::new(http2::Exchange::on(link));
+        Self { reader: Reader::Http2(exchange), proven: false, tls: None }
+    }
+
+    /// The connection that this is an exchange on, where others can be on it as well.
+    pub(crate) fn link(&self) -> Option<&Rc<Link>> {
+        match &self.reader {
+            Reader::Http2(exchange) => Some(exchange.link()),
+            Reader::Lean(_) | Reader::Hyper(_) => None,
+        }
+    }
+
+    /// Whether it has carried a whole exchange.
+    pub(crate) fn is_proven(&self) -> bool {
+        match &self.reader {
+            Reader::Http2(exchange) => exchange.is_proven(),
+            Reader::Lean(_) | Reader::Hyper(_) => self.proven,
+        }
+    }
+
+    /// It has carried one.
+    pub(crate) fn prove(&mut self) {
+        self.proven = true;
+        if let Reader::Http2(exchange) = &self.reader {
+            exchange.prove();
+        }
+    }
+
     pub(crate) fn meter(&self) -> &Rc<Meter> {
         match &self.reader {
+            Reader::Http2(exchange) => &exchange.meter,
             Reader::Lean(connection) => &connection.meter,
             Reader::Hyper(connection) => &connection.meter,
         }
@@ -168,6 +210,7 @@ impl Connection {
         match &mut self.reader {
             Reader::Lean(connection) => connection.is_usable(cx),
             Reader::Hyper(connection) => connection.is_usable(cx),
+            Reader::Http2(exchange) => exchange.link().is_usable(),
         }
     }
 
@@ -179,16 +222,23 @@ impl Connection {
         body: &Bytes,
         visit: &mut dyn Visit,
     ) -> Ended {
-        match &mut self.reader {
+        let mut visit = Decoded::new(visit);
+        let ended = match &mut self.reader {
             Reader::Lean(connection) => {
                 let head = lean::complete(&call.preamble, own, body);
-                connection.exchange(&head, body, visit).await
+                connection.exchange(&head, body, &mut visit).await
             }
-            // In a box: it is much larger than the other.
+            // In boxes: they are much larger than the other.
             Reader::Hyper(connection) => {
-                Box::pin(connection.exchange(call.request(own, body), visit)).await
+                let request = call.request(own, Full::new(body.clone()));
+                Box::pin(connection.exchange(request, &mut visit)).await
             }
-        }
+            Reader::Http2(exchange) => {
+                let request = call.request(own, ());
+                Box::pin(exchange.exchange(request, body.clone(), &mut visit)).await
+            }
+        };
+        visit.end(ended)
     }
 
     /// Reads the rest of a response, dropping what comes; ready with whether it ended so that the
@@ -197,6 +247,14 @@ impl Connection {
         match &mut self.reader {
             Reader::Lean(connection) => connection.poll_drain(cx),
             Reader::Hyper(connection) => connection.poll_drain(cx),
+            Reader::Http2(exchange) => exchange.poll_drain(cx),
+        }
+    }
+
+    /// It is put aside: what is left of its response comes while others are served.
+    pub(crate) fn rest(&self) {
+        if let Reader::Http2(exchange) = &self.reader {
+            exchange.rest();
         }
     }
 }

@@ -3,11 +3,12 @@
 #![expect(clippy::disallowed_methods, reason = "this test's clock is tokio's own")]
 
 mod common;
+mod virtual_time;
 
 use bytes::Bytes;
-use common::Lines;
+use common::{Lines, TestClock};
 use proptest::prelude::*;
-use servebench_core::{Backend, Clock, Failure, FailureKind, Reply, Request, Stamp};
+use servebench_core::{Backend, Failure, FailureKind, Reply, Request, Stamp};
 use servebench_http::{FnConnect, HttpBackend, HttpReader, Limits, Stream, Target};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -15,19 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::time::Instant;
-
-#[derive(Clone, Debug)]
-struct TestClock(Instant);
-
-impl Clock for TestClock {
-    fn now(&self) -> Stamp {
-        Stamp::from(self.0.elapsed())
-    }
-
-    fn sleep_until(&self, at: Stamp) -> impl Future<Output = ()> {
-        tokio::time::sleep_until(self.0 + at.offset())
-    }
-}
+use virtual_time::{in_virtual_time, ms};
 
 /// The server's end of a connection.
 struct Peer(DuplexStream);
@@ -100,17 +89,10 @@ async fn send(backend: &HttpBackend<TestClock, FnConnect>) -> Reply {
     reply
 }
 
-fn ms(ms: u64) -> Duration {
-    Duration::from_millis(ms)
-}
-
 /// Runs `test` once for each reader of HTTP, in virtual time: what they do must be the same.
 fn with_each_reader(test: impl AsyncFn(Limits)) {
     for reader in [HttpReader::Lean, HttpReader::Hyper] {
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
-        let test = test(Limits { reader, ..Limits::default() });
-        tokio::task::LocalSet::new().block_on(&runtime.unwrap(), test);
+        in_virtual_time(test(Limits { reader, ..Limits::default() }));
     }
 }
 
@@ -284,7 +266,7 @@ fn what_came_before_a_cut_is_kept() {
 #[test]
 fn silence_and_overlong_replies_time_out() {
     with_each_reader(async |limits| {
-        let limits = Limits { idle: Some(ms(1000)), total: ms(2500), ..limits };
+        let limits = Limits { idle: Some(ms(1000)), total: Some(ms(2500)), ..limits };
         let (backend, _) = backend(limits, |nth, mut peer| async move {
             assert!(peer.request().await);
             peer.head().await;
@@ -421,10 +403,8 @@ fn seen_by(
     response: &[u8],
     step: usize,
 ) -> Vec<impl PartialEq + std::fmt::Debug> {
-    let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     let response: Rc<[u8]> = response.into();
-    tokio::task::LocalSet::new().block_on(&runtime.unwrap(), async {
+    in_virtual_time(async {
         let limits = Limits { reader, ..Limits::default() };
         let (backend, opened) = backend(limits, move |_, mut peer| {
             let response = Rc::clone(&response);

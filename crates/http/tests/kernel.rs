@@ -6,7 +6,7 @@
 mod common;
 
 use bytes::Bytes;
-use common::Lines;
+use common::{Lines, TestClock};
 use servebench_core::{Backend, Chunk, Clock, Reply, Request, Stamp};
 use servebench_http::{
     BaseUrl, HttpBackend, HttpReader, Limits, Stamps, Target, TcpConnect, TlsOptions,
@@ -15,20 +15,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::time::{Duration, Instant};
-
-#[derive(Clone, Copy, Debug)]
-struct RealClock(Instant);
-
-impl Clock for RealClock {
-    fn now(&self) -> Stamp {
-        Stamp::from(self.0.elapsed())
-    }
-
-    fn sleep_until(&self, at: Stamp) -> impl Future<Output = ()> {
-        tokio::time::sleep_until((self.0 + at.offset()).into())
-    }
-}
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How long the client is kept from reading.
 const BUSY: Duration = Duration::from_millis(5);
@@ -42,7 +30,7 @@ const CHUNKS: [&str; 3] = ["2\r\na\n\r\n", "2\r\nb\n\r\n", "7\r\nc\nDONE\n\r\n0\
 /// Returns the open connection: its end would be stamped, too.
 fn serve(
     mut peer: TcpStream,
-    clock: RealClock,
+    clock: TestClock,
     written: &Sender<Vec<(Stamp, Stamp)>>,
 ) -> TcpStream {
     let mut request = Vec::new();
@@ -67,7 +55,7 @@ fn serve(
 fn send_while_busy(stamps: Stamps, reader: HttpReader) -> (Reply, Vec<(Stamp, Stamp)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let clock = RealClock(Instant::now());
+    let clock = TestClock(Instant::now());
     let (done, written): (_, Receiver<Vec<(Stamp, Stamp)>>) = channel();
     let server = std::thread::spawn(move || {
         let (peer, _) = listener.accept().unwrap();

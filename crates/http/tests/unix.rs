@@ -6,8 +6,8 @@
 mod common;
 
 use bytes::Bytes;
-use common::Lines;
-use servebench_core::{Backend, Clock, Reply, Request, Stamp};
+use common::{Lines, TestClock};
+use servebench_core::{Backend, Reply, Request};
 use servebench_http::{
     BaseUrl, HttpBackend, HttpReader, Limits, Stamps, Target, TcpConnect, TlsOptions,
 };
@@ -15,19 +15,6 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
 use std::sync::Arc;
 use tokio::time::Instant;
-
-#[derive(Clone, Debug)]
-struct RealClock(Instant);
-
-impl Clock for RealClock {
-    fn now(&self) -> Stamp {
-        Stamp::from(self.0.elapsed())
-    }
-
-    fn sleep_until(&self, at: Stamp) -> impl Future<Output = ()> {
-        tokio::time::sleep_until(self.0 + at.offset())
-    }
-}
 
 /// Answers one request; returns its head.
 fn serve(listener: &UnixListener) -> String {
@@ -54,7 +41,7 @@ async fn a_request_goes_over_a_unix_socket() {
         let connect = connect.with_stamps(Stamps::Kernel);
         assert_eq!(connect.stamps(), Stamps::User, "the kernel tells none here");
         let limits = Limits { reader, ..Limits::default() };
-        let clock = RealClock(Instant::now());
+        let clock = TestClock(Instant::now());
         let backend = HttpBackend::new(clock, connect, &Target::new(base), Arc::new(Lines), limits);
         let request = Request { body: Bytes::from_static(b"{}"), ..Request::default() };
         let mut reply = Reply::default();
@@ -71,7 +58,7 @@ async fn a_request_goes_over_a_unix_socket() {
 async fn a_socket_that_is_not_there_is_a_failed_connection() {
     let base: BaseUrl = "unix:/nowhere/server.sock".parse().unwrap();
     let connect = TcpConnect::resolve(&base, &TlsOptions::default()).await.unwrap();
-    let clock = RealClock(Instant::now());
+    let clock = TestClock(Instant::now());
     let target = Target::new(base);
     let backend = HttpBackend::new(clock, connect, &target, Arc::new(Lines), Limits::default());
     let mut reply = Reply::default();

@@ -19,6 +19,8 @@ pub struct Aggregates {
     pub failures: BTreeMap<FailureKind, FailureTally>,
     /// Dead kept-alive connections that were replaced.
     pub reconnects: u64,
+    /// Times a request was sent again since a try had ended before one byte of an answer (`--retries`).
+    pub retries: u64,
     /// Time to connect, over the requests that had to connect inside their latency.
     pub connect: Option<Distribution>,
     /// The part of it that the TLS handshake took.

@@ -83,6 +83,7 @@ impl<'a> Aggregate<'a> {
             completed,
             failed: sums.requests - completed,
             reconnects: sums.reconnects,
+            retries: sums.retries,
             total_input_tokens: sums.input,
             total_input_tokens_server: sums.cache.prompt_tokens,
             total_output_tokens_retokenized: retokenized,

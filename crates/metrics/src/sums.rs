@@ -10,6 +10,7 @@ use std::collections::btree_map::{BTreeMap, Entry};
 pub(crate) struct Sums {
     pub(crate) requests: u64,
     pub(crate) reconnects: u64,
+    pub(crate) retries: u64,
     pub(crate) input: u64,
     pub(crate) output: u64,
     pub(crate) upstream_output: u64,
@@ -54,6 +55,7 @@ impl Sums {
         let record = request.record;
         self.requests += 1;
         self.reconnects += u64::from(record.reply.rare().reconnects);
+        self.retries += u64::from(record.reply.rare().retries);
         let span = Span::of(request);
         self.span = Some(self.span.map_or(span, |so_far| so_far.join(span)));
         match &record.reply.failure {

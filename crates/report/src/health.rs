@@ -1,6 +1,6 @@
 //! What a report says about the client that measured.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use servebench_metrics::verdict::Verdict;
 
 /// How the client fared, and what that makes of its numbers. `None` is what nobody could measure.
@@ -30,8 +30,16 @@ pub struct ClientHealth {
     pub calibration: Option<Calibration>,
 }
 
+impl ClientHealth {
+    /// One line: the figures of a client with head-room, else what weighs most against it.
+    pub fn line(&self) -> String {
+        let reason = self.evidence.first().filter(|_| self.verdict != Verdict::ServerBound);
+        format!("Verdict: {} ({})", self.verdict.name(), reason.unwrap_or(&self.summary))
+    }
+}
+
 /// What TCP did during a run, over all connections of the network namespace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TcpCounts {
     /// Segments sent again.
     pub retransmits: u64,
@@ -42,7 +50,7 @@ pub struct TcpCounts {
 }
 
 /// What the client measured on a server whose times are known.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// Seconds it took.
     pub duration: f64,

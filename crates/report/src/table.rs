@@ -1,8 +1,7 @@
 //! The console table.
 
 use crate::number::{percent_g, python_float};
-use crate::{ClientHealth, Report, RequestRate};
-use servebench_metrics::verdict::Verdict;
+use crate::{Report, RequestRate};
 use servebench_metrics::{Bounds, CacheReport, Distribution, Goodput, ItlRule, SloMetric};
 use std::fmt::Display;
 
@@ -187,13 +186,6 @@ impl Table {
         }
     }
 
-    /// One line: the figures of a client with head-room, else what weighs most against it.
-    fn verdict(&mut self, client: &ClientHealth) {
-        let reason = client.evidence.first().filter(|_| client.verdict != Verdict::ServerBound);
-        let why = reason.unwrap_or(&client.summary);
-        self.line(&format!("Verdict: {} ({why})", client.verdict.name()));
-    }
-
     /// How far the times can be trusted.
     fn reception(&mut self, report: &Report<'_>) {
         let run = &report.aggregates;
@@ -235,7 +227,7 @@ impl Table {
         let start = self.0.len();
         let run = &report.aggregates;
         if let Some(client) = &report.info.client {
-            self.verdict(client);
+            self.line(&client.line());
         }
         if run.completed > 0 {
             self.reception(report);
@@ -284,6 +276,9 @@ impl Table {
         }
         if run.reconnects > 0 {
             self.row("Reconnects:", run.reconnects);
+        }
+        if run.retries > 0 {
+            self.row("Retries:", run.retries);
         }
         let flags = [
             ("Interrupted:", report.info.interrupted),

@@ -22,7 +22,7 @@ fn line(report: &Report<'_>) -> Value {
 fn extra() -> Map<String, Value> {
     let values = json!({
         "model": "m", "served_model_name": "m", "num_prompts": 2, "seed": 42, "cache_flushed": false,
-        "dns_ms": 0.5, "unsent": 0, "plan": {}, "conversations": {},
+        "dns_ms": 0.5, "unsent": 0, "ended_by": null, "plan": {}, "conversations": {},
         "conversation_indices": [0, 0], "turn_numbers": [1, 2], "targets": [], "profile_workers": [],
     });
     values.as_object().unwrap().clone()

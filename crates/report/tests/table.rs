@@ -147,6 +147,7 @@ fn our_own_rows_stand_last_and_only_when_they_matter() {
     late.lateness = Some(Duration::from_millis(2));
     late.reply.rare_mut().connect = Some(Duration::from_millis(3));
     late.reply.rare_mut().reconnects = 1;
+    late.reply.rare_mut().retries = 2;
     let records = [success(0, 0), late, broken(2)];
     let requests = measured(&records);
     let paced = RunInfo {
@@ -184,6 +185,7 @@ fn our_own_rows_stand_last_and_only_when_they_matter() {
             "Connects inside requests",
             "Mean connect time (ms)",
             "Reconnects",
+            "Retries",
             "Interrupted",
             "Partial",
             "Simulated server",

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use std::collections::HashMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// How to encode the bodies of a job whose requests hold none.
@@ -31,9 +32,21 @@ impl Encoder {
         Self::new(self.budget, move |index| encode(index % requests.max(1)))
     }
 
+    /// For a job of the requests at these places of this one.
+    #[must_use]
+    pub fn at(&self, places: Vec<usize>) -> Self {
+        let encode = Arc::clone(&self.encode);
+        Self::new(self.budget, move |index| encode(places[index]))
+    }
+
     /// The body of the request at `index`.
     pub fn body(&self, index: usize) -> Bytes {
         (self.encode)(index)
+    }
+
+    /// The same; `None` if that panics. Whoever needs the body will find out for itself.
+    fn ahead(&self, index: usize) -> Option<Bytes> {
+        catch_unwind(AssertUnwindSafe(|| self.body(index))).ok()
     }
 }
 
@@ -77,8 +90,9 @@ impl Window {
     pub(crate) fn new(encoder: Encoder, requests: usize) -> Self {
         let mut state = State::default();
         while state.held < encoder.budget && state.next < requests {
-            let body = encoder.body(state.next);
-            state.hold(state.next, body);
+            if let Some(body) = encoder.ahead(state.next) {
+                state.hold(state.next, body);
+            }
             state.next += 1;
         }
         Self { encoder, requests, state: Mutex::new(state), room: Condvar::new() }
@@ -125,9 +139,11 @@ impl Window {
             state.next += 1;
             state.wanted = Some(index);
             drop(state);
-            let body = self.encoder.body(index);
+            let body = self.encoder.ahead(index);
             state = self.state();
-            if state.wanted.take() == Some(index) {
+            if state.wanted.take() == Some(index)
+                && let Some(body) = body
+            {
                 state.hold(index, body);
             }
         }

@@ -4,10 +4,10 @@ use crate::bodies::Closing;
 use crate::pacer::Pacer;
 use crate::watch::{Watch, heartbeat, watched_runtime};
 use crate::worker::{Share, Shared, work};
-use crate::{Job, LoopHealth, Progress, RunError, Stop, TokioClock};
+use crate::{EndedBy, Job, LoopHealth, Progress, RunError, Stop, TokioClock};
 use core_affinity::CoreId;
 use rustix::time::{ClockId, clock_gettime};
-use servebench_core::{Backend, Record, Stamp};
+use servebench_core::{Backend, Failure, FailureKind, Record, Stamp};
 use std::rc::Rc;
 use std::sync::{Arc, RwLock, mpsc};
 use std::thread::ScopedJoinHandle;
@@ -23,15 +23,24 @@ pub struct Finished {
     pub unsent: usize,
     /// When the last response ended.
     pub end: Stamp,
+    /// Why it ended before everything was sent and answered, if it did.
+    pub ended_by: Option<EndedBy>,
+    /// Failed attempts that were followed by another one: the request's id, and what failed.
+    pub retried: Vec<(u64, Failure)>,
+    /// With [`clients`](Job::clients): each conversation that was begun, by the id of its first request,
+    /// and the client that had it, from 0.
+    pub clients: Vec<(u64, usize)>,
     /// How each worker's event loop fared. Empty when the run had no threads of its own.
     pub loops: Vec<LoopHealth>,
 }
 
 impl Finished {
-    fn new(shares: impl IntoIterator<Item = Share>, planned: usize) -> Self {
+    fn new(shares: impl IntoIterator<Item = Share>, planned: usize, stop: &Stop) -> Self {
         let mut this = Self::default();
         for share in shares {
             this.end = this.end.max(share.end);
+            this.retried.extend(share.retried);
+            this.clients.extend(share.clients);
             if this.records.is_empty() {
                 // Records are most of a run's memory: those of the first worker stay where they are.
                 this.records = share.records;
@@ -41,7 +50,14 @@ impl Finished {
             }
         }
         this.records.sort_unstable_by_key(|record| record.id);
+        this.clients.sort_unstable();
         this.unsent = planned.saturating_sub(this.records.len());
+        let cut_off = |record: &Record| {
+            record.reply.failure.as_ref().is_some_and(|it| it.kind == FailureKind::Cancelled)
+        };
+        // An order that came when all was done ended nothing.
+        let ended = this.unsent > 0 || this.records.iter().any(cut_off);
+        this.ended_by = stop.ordered_by().filter(|_| ended);
         this
     }
 }
@@ -87,6 +103,7 @@ where
         let spawn = |index: usize| {
             let share = |total: usize| total / workers + usize::from(index < total % workers);
             let seat = Seat {
+                worker: index,
                 slots: cap.map(share),
                 warm: job.expected_in_flight().map_or(0, share),
                 core: cores.get(index % cores.len().max(1)).copied(),
@@ -111,7 +128,7 @@ where
         threads.into_iter().map(join).collect::<Result<Vec<_>, RunError>>()
     })?;
     let (shares, loops): (Vec<_>, Vec<_>) = results.into_iter().unzip();
-    Ok(Finished { loops, ..Finished::new(shares, job.total()) })
+    Ok(Finished { loops, ..Finished::new(shares, job.total(), stop) })
 }
 
 /// What all workers have in common.
@@ -125,6 +142,7 @@ struct Team<F> {
 
 /// One worker's own part.
 struct Seat {
+    worker: usize,
     slots: Option<usize>,
     warm: usize,
     core: Option<CoreId>,
@@ -154,7 +172,8 @@ impl<B: Backend, F: Fn(TokioClock) -> B + Sync> Team<F> {
             // Ends with the scope.
             let mut beside = JoinSet::new();
             beside.spawn_local(heartbeat(clock.clone(), Arc::clone(&watch)));
-            work(self.shared.clone(), backend, clock, Pacer::precise(), seat.slots).await
+            let shared = self.shared.clone();
+            work(seat.worker, shared, backend, clock, Pacer::precise(), seat.slots).await
         };
         let share = runtime.block_on(worker);
         Ok((share, watch.health(thread_cpu().saturating_sub(before))))
@@ -180,9 +199,9 @@ pub async fn run_here<B: Backend>(
     let share = tasks.run_until(async {
         backend.warm(job.expected_in_flight().unwrap_or(0)).await;
         clock.start();
-        work(shared, backend, clock, Pacer::of_runtime(), slots).await
+        work(0, shared, backend, clock, Pacer::of_runtime(), slots).await
     });
-    Ok(Finished::new([share.await], job.total()))
+    Ok(Finished::new([share.await], job.total(), stop))
 }
 
 /// Processor time that this thread has used so far.

@@ -1,6 +1,6 @@
 //! What a run is made of, fixed before its clock starts.
 
-use crate::Encoder;
+use crate::{Clients, Encoder, Endings, Witness};
 use servebench_core::{Request, Stamp};
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,9 +23,16 @@ pub struct Job {
     /// Whether a conversation gives its place under the cap back after each turn, and waits in turn for
     /// one before the next. Otherwise it keeps its place until its last turn is over.
     pub release_slot: bool,
+    /// What each place under the cap is, where it is a client with several conversations under way, all due
+    /// at once. `think` and `release_slot` do nothing then.
+    pub clients: Option<Clients>,
     /// How many may be under way at once when neither a cap nor a burst tells: a guess, for opening
     /// connections beforehand.
     pub in_flight_guess: Option<usize>,
+    /// What ends it before everything is sent and answered.
+    pub endings: Endings,
+    /// Who sees its records as they come.
+    pub witness: Option<Witness>,
 }
 
 /// Why a job cannot be run.
@@ -66,7 +73,10 @@ impl Job {
             keep_pieces: false,
             think: Duration::ZERO,
             release_slot: false,
+            clients: None,
             in_flight_guess: None,
+            witness: None,
+            endings: Endings::default(),
         }
     }
 

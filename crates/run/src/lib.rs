@@ -36,9 +36,12 @@
 //! ```
 
 mod bodies;
+mod clients;
 mod clock;
+mod endings;
 mod engine;
 mod job;
+mod oversight;
 mod pacer;
 #[cfg(target_os = "linux")]
 mod precise;
@@ -47,12 +50,16 @@ mod stop;
 #[cfg(target_os = "linux")]
 mod timer;
 mod watch;
+mod witness;
 mod worker;
 
 pub use bodies::Encoder;
+pub use clients::{Choice, Clients};
 pub use clock::TokioClock;
+pub use endings::{EndedBy, Endings};
 pub use engine::{Finished, run_here, run_on_threads};
 pub use job::{Job, RunError};
-pub use progress::Progress;
+pub use progress::{Progress, Silence, UnderWay};
 pub use stop::Stop;
 pub use watch::LoopHealth;
+pub use witness::Witness;

@@ -1,17 +1,20 @@
 //! One worker: takes requests in plan order and keeps their records.
 
 use crate::bodies::Window;
+use crate::clients::Tally;
+use crate::oversight::{Desk, Overseer};
 use crate::pacer::Pacer;
-use crate::{Job, Progress, Stop};
+use crate::{EndedBy, Job, Progress, Stop};
 use futures_util::FutureExt;
 use futures_util::future::{Either, select};
 use servebench_core::{
     Backend, Clock, Failure, FailureKind, Record, Reply, Request, Session, Stamp, unless,
 };
+use std::any::Any;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::future::{Future, poll_fn};
-use std::panic::AssertUnwindSafe;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +32,8 @@ pub(crate) struct Shared {
     pub(crate) next: Arc<AtomicUsize>,
     /// The cap of a job whose requests wait for a place each. Waiters are served in turn.
     pub(crate) permits: Option<Arc<Semaphore>>,
+    /// What clients share, where the places under the cap are clients.
+    pub(crate) tally: Arc<Tally>,
     pub(crate) progress: Arc<Progress>,
     pub(crate) stop: Stop,
 }
@@ -39,20 +44,20 @@ impl Shared {
         let permits = cap.map(|cap| Arc::new(Semaphore::new(cap.min(Semaphore::MAX_PERMITS))));
         let window = |encoder| Arc::new(Window::new(encoder, job.requests.len()));
         let window = job.encoder.clone().map(window);
-        Self { job, window, next: Arc::default(), permits, progress, stop }
+        Self { job, window, next: Arc::default(), permits, tally: Arc::default(), progress, stop }
     }
 
     /// The request at `index`, with its body.
-    fn request(&self, index: usize) -> Cow<'_, Request> {
+    pub(crate) fn request(&self, index: usize) -> Result<Cow<'_, Request>, Failure> {
         let request = &self.job.requests[index];
-        match &self.window {
-            Some(window) => Cow::Owned(Request { body: window.take(index), ..request.clone() }),
-            None => Cow::Borrowed(request),
-        }
+        let Some(window) = &self.window else { return Ok(Cow::Borrowed(request)) };
+        let body = catch_unwind(AssertUnwindSafe(|| window.take(index)));
+        let body = body.map_err(|panic| panicked(panic.as_ref()))?;
+        Ok(Cow::Owned(Request { body, ..request.clone() }))
     }
 
     /// The next request of the plan: one counter for all workers, so that order is plan order.
-    fn take(&self) -> Option<usize> {
+    pub(crate) fn take(&self) -> Option<usize> {
         if self.stop.is_ordered() {
             return None;
         }
@@ -72,6 +77,7 @@ const CROWD: usize = 16;
 /// between turns, what is due waits for its permit beside the pacer, together with the next turns of
 /// those under way. In any case the cap is exact over all workers, and first come is first served.
 pub(crate) async fn work<B: Backend, C: Clock>(
+    number: usize,
     shared: Shared,
     backend: Rc<B>,
     clock: C,
@@ -80,9 +86,26 @@ pub(crate) async fn work<B: Backend, C: Clock>(
 ) -> Share {
     let share = Rc::new(RefCell::new(Share::default()));
     let slots = slots.filter(|_| shared.job.has_lanes());
-    let worker = Rc::new(Worker { shared, backend, clock, share: Rc::clone(&share) });
+    let desk = Rc::<Desk>::default();
+    let overseer = Overseer {
+        endings: shared.job.endings,
+        worker: number,
+        desk: Rc::clone(&desk),
+        progress: Arc::clone(&shared.progress),
+        stop: shared.stop.clone(),
+        clock: clock.clone(),
+    };
+    // Ends with this worker's share.
+    let mut beside = JoinSet::new();
+    beside.spawn_local(overseer.oversee());
+    let worker = Rc::new(Worker { shared, backend, clock, desk, share: Rc::clone(&share) });
     let mut tasks = JoinSet::new();
-    if let Some(slots) = slots {
+    if let (Some(slots), Some(clients)) = (slots, worker.shared.job.clients) {
+        for _ in 0..slots {
+            let worker = Rc::clone(&worker);
+            tasks.spawn_local(async move { worker.client(&clients).await });
+        }
+    } else if let Some(slots) = slots {
         for _ in 0..slots {
             let worker = Rc::clone(&worker);
             tasks.spawn_local(async move {
@@ -131,11 +154,12 @@ pub(crate) async fn work<B: Backend, C: Clock>(
     share.take()
 }
 
-struct Worker<B, C> {
-    shared: Shared,
+pub(crate) struct Worker<B, C> {
+    pub(crate) shared: Shared,
     backend: Rc<B>,
-    clock: C,
-    share: Rc<RefCell<Share>>,
+    pub(crate) clock: C,
+    desk: Rc<Desk>,
+    pub(crate) share: Rc<RefCell<Share>>,
 }
 
 /// What one worker did.
@@ -144,6 +168,10 @@ pub(crate) struct Share {
     pub(crate) records: Vec<Record>,
     /// When its last response ended.
     pub(crate) end: Stamp,
+    /// Failed attempts that were followed by another one.
+    pub(crate) retried: Vec<(u64, Failure)>,
+    /// Conversations that clients began, by the id of the first request, and the client's number.
+    pub(crate) clients: Vec<(u64, usize)>,
 }
 
 /// A request's turn to be sent.
@@ -197,7 +225,10 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         before: Option<Stamp>,
     ) -> Stamp {
         let job = &self.shared.job;
-        let first = self.shared.request(index);
+        let first = match self.shared.request(index) {
+            Ok(first) => first,
+            Err(failure) => return self.fail(&job.requests[index], job.schedule[index], failure),
+        };
         let mut end = self.send_one(&first, job.schedule[index], on_time, before).await;
         let Some(conversation) = &first.conversation else { return end };
         let (mut session, _) = Session::start(conversation);
@@ -236,6 +267,34 @@ impl<B: Backend, C: Clock> Worker<B, C> {
                 || unless(self.clock.sleep_until(due), stop.drained()).await.is_ok())
     }
 
+    /// Notes that a request failed before it could be sent, and returns when that was.
+    pub(crate) fn fail(&self, request: &Request, intended: Stamp, failure: Failure) -> Stamp {
+        let now = self.clock.now();
+        self.shared.progress.send();
+        self.shared.progress.finish(true);
+        let record = Record {
+            id: request.id,
+            intended,
+            dispatched: now,
+            prompt_len: request.prompt_len,
+            output_len: request.output_len,
+            reply: Reply { failure: Some(failure), ..Reply::default() },
+            ..Record::default()
+        };
+        self.keep(record, now);
+        now
+    }
+
+    /// Keeps the record of a request that was over at `end`.
+    fn keep(&self, record: Record, end: Stamp) {
+        if let Some(witness) = &self.shared.job.witness {
+            witness.see(&record, end);
+        }
+        let mut share = self.share.borrow_mut();
+        share.end = share.end.max(end);
+        share.records.push(record);
+    }
+
     /// What the assistant said in the reply noted last; nothing if it failed.
     fn last_reply(&self) -> String {
         let share = self.share.borrow();
@@ -244,7 +303,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
     }
 
     /// Sends one request that was to be sent at `intended`, and returns when its response ended.
-    async fn send_one(
+    pub(crate) async fn send_one(
         &self,
         request: &Request,
         intended: Stamp,
@@ -258,19 +317,13 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let lateness = on_time.then(|| dispatched.since(intended));
         self.shared.progress.send();
         let outcome = {
-            let sending =
-                pin!(AssertUnwindSafe(self.backend.send(request, &mut reply)).catch_unwind());
-            match unless(sending, pin!(self.shared.stop.aborted())).await {
+            let sending = AssertUnwindSafe(self.backend.send(request, &mut reply)).catch_unwind();
+            let attended = pin!(self.desk.attend(request.id, dispatched, sending));
+            let stop = &self.shared.stop;
+            match unless(attended, pin!(stop.aborted())).await {
                 Ok(Ok(())) => None,
-                Ok(Err(panic)) => {
-                    let words = panic
-                        .downcast_ref::<String>()
-                        .map(String::as_str)
-                        .or_else(|| panic.downcast_ref::<&str>().copied())
-                        .unwrap_or("panic");
-                    Some(Failure::new(FailureKind::Client, words))
-                }
-                Err(()) => Some(Failure::new(FailureKind::Cancelled, "the run was interrupted")),
+                Ok(Err(panic)) => Some(panicked(panic.as_ref())),
+                Err(()) => Some(stop.ordered_by().unwrap_or(EndedBy::Interrupt).cancelled()),
             }
         };
         if let Some(failure) = outcome {
@@ -286,9 +339,7 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let end = end.unwrap_or_else(|| self.clock.now());
         reply.chunks.shrink();
         let turnaround = before.zip(reply.sent).map(|(before, sent)| sent.since(before));
-        let mut share = self.share.borrow_mut();
-        share.end = share.end.max(end);
-        share.records.push(Record {
+        let record = Record {
             id: request.id,
             intended,
             dispatched,
@@ -297,7 +348,15 @@ impl<B: Backend, C: Clock> Worker<B, C> {
             prompt_len: request.prompt_len,
             output_len: request.output_len,
             reply,
-        });
+        };
+        self.keep(record, end);
         end
     }
+}
+
+/// A request that panicked has failed.
+fn panicked(panic: &(dyn Any + Send)) -> Failure {
+    let words = panic.downcast_ref::<String>().map(String::as_str);
+    let words = words.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("panic");
+    Failure::new(FailureKind::Client, words)
 }

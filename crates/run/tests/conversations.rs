@@ -65,6 +65,7 @@ fn job(turns: &[usize], max_concurrency: Option<usize>) -> Job {
             head: "[".into(),
             turns: (0..count).map(say).collect(),
             tail: "]".into(),
+            ..Conversation::default()
         });
         let body = Session::start(&conversation).1;
         let headers = vec![("key".to_owned(), at.to_string())];

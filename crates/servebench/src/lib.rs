@@ -6,7 +6,7 @@
 //! # Features
 //!
 //! `metrics`, `arrival`, `backends`, `run`, `http`, `control` and `report` are on by default;
-//! `tokens`, `datasets` and `sim` are not.
+//! `tokens`, `datasets`, `journal` and `sim` are not.
 //!
 //! # Example
 //!
@@ -61,6 +61,8 @@ pub use servebench_core as core;
 pub use servebench_datasets as datasets;
 #[cfg(feature = "http")]
 pub use servebench_http as http;
+#[cfg(feature = "journal")]
+pub use servebench_journal as journal;
 #[cfg(feature = "metrics")]
 pub use servebench_metrics as metrics;
 #[cfg(feature = "report")]

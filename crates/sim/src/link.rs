@@ -1,6 +1,6 @@
 //! The connection as the fault script needs it: watched for flushes, closed at a chosen moment.
 
-use crate::faults::CloseAfter;
+use crate::faults::{CloseAfter, WireFault};
 use crate::sync::lock;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::Sleep;
 
 /// What a response and the connection that carries it know of each other.
 #[derive(Debug)]
@@ -21,6 +22,9 @@ pub(crate) struct Link {
     end_on_next_byte: AtomicBool,
     closing: AtomicBool,
     close_delay: Mutex<Duration>,
+    /// Whether `wire` is to be looked at.
+    is_wire_faulty: AtomicBool,
+    wire: Mutex<WireFault>,
 }
 
 impl Link {
@@ -32,6 +36,8 @@ impl Link {
             end_on_next_byte: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             close_delay: Mutex::default(),
+            is_wire_faulty: AtomicBool::new(false),
+            wire: Mutex::default(),
         }
     }
 
@@ -52,6 +58,14 @@ impl Link {
     /// Makes the connection end by RST instead of FIN.
     pub(crate) fn reset(&self) {
         self.reset.store(true, Relaxed);
+    }
+
+    /// Says what happens to the bytes of the next response.
+    pub(crate) fn set_wire(&self, fault: WireFault) {
+        let is_faulty = fault != WireFault::default();
+        if self.is_wire_faulty.swap(is_faulty, Relaxed) || is_faulty {
+            *lock(&self.wire) = fault;
+        }
     }
 
     /// Asks for the connection to be closed once what was written is flushed.
@@ -99,11 +113,13 @@ pub(crate) struct WatchedIo<I> {
     inner: I,
     link: Arc<Link>,
     abort: Abort<I>,
+    /// Until when nothing more is written, since it is written drop by drop.
+    pause: Option<Pin<Box<Sleep>>>,
 }
 
 impl<I> WatchedIo<I> {
     pub(crate) fn new(inner: I, link: Arc<Link>, abort: Abort<I>) -> Self {
-        Self { inner, link, abort }
+        Self { inner, link, abort, pause: None }
     }
 }
 
@@ -112,6 +128,36 @@ impl<I> Drop for WatchedIo<I> {
         if self.link.reset.load(Relaxed) {
             (self.abort)(&self.inner);
         }
+    }
+}
+
+impl<I: AsyncWrite + Unpin> WatchedIo<I> {
+    /// Writes as much as the fault lets through.
+    fn poll_write_faulty(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        if let Some(pause) = &mut self.pause {
+            ready!(pause.as_mut().poll(cx));
+            self.pause = None;
+        }
+        let WireFault { cut, drip } = *lock(&self.link.wire);
+        let mut room = bytes.len().min(drip.map_or(usize::MAX, |(drop, _)| drop));
+        if let Some((left, reset)) = cut {
+            if left == 0 {
+                if reset {
+                    self.link.reset();
+                }
+                return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+            }
+            room = room.min(usize::try_from(left).unwrap_or(usize::MAX));
+        }
+        let part = bytes.get(..room).unwrap_or(bytes);
+        let written = ready!(Pin::new(&mut self.inner).poll_write(cx, part))?;
+        if let Some((left, _)) = &mut lock(&self.link.wire).cut {
+            *left = left.saturating_sub(written as u64);
+        }
+        if let Some((_, gap)) = drip {
+            self.pause = Some(Box::pin(tokio::time::sleep(gap)));
+        }
+        Poll::Ready(Ok(written))
     }
 }
 
@@ -137,6 +183,9 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for WatchedIo<I> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        if self.link.is_wire_faulty.load(Relaxed) {
+            return self.poll_write_faulty(cx, bytes);
+        }
         Pin::new(&mut self.inner).poll_write(cx, bytes)
     }
 
@@ -158,6 +207,10 @@ impl<I: AsyncWrite + Unpin> AsyncWrite for WatchedIo<I> {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        if self.link.is_wire_faulty.load(Relaxed) {
+            let first = slices.iter().find(|slice| !slice.is_empty());
+            return self.poll_write_faulty(cx, first.map_or(&[], |slice| slice));
+        }
         Pin::new(&mut self.inner).poll_write_vectored(cx, slices)
     }
 

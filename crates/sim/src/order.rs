@@ -3,7 +3,7 @@
 use crate::form;
 use crate::request::{
     ChatBody, CompletionsBody, NativeBody, OneOrMany, Prompt, Prompts, ResponsesBody, Rid,
-    Sampling, StreamOptions, ToolChoice, TritonBody,
+    Sampling, StreamOptions, Structured, ToolChoice, TritonBody,
 };
 use crate::wire::{ApiError, Endpoint};
 use std::borrow::Cow;
@@ -48,6 +48,8 @@ pub(crate) struct Order<'a> {
     pub(crate) thinking: Option<bool>,
     /// The function that the reply shall call.
     pub(crate) tool: Option<String>,
+    /// Whether the reply's text shall be JSON.
+    pub(crate) json: bool,
     pub(crate) request_id: Option<String>,
 }
 
@@ -140,6 +142,7 @@ fn native(body: NativeBody<'_>) -> Result<Order<'_>, ApiError> {
         incremental: false,
         thinking: None,
         tool: None,
+        json: false,
         request_id: name(body.rid),
     })
 }
@@ -170,6 +173,7 @@ fn triton(body: TritonBody<'_>) -> Result<Order<'_>, ApiError> {
         incremental: !body.accumulate_tokens.unwrap_or(false),
         thinking: None,
         tool: None,
+        json: false,
         request_id: None,
     })
 }
@@ -216,6 +220,7 @@ fn openai(common: Common<'_>) -> Result<Order<'_>, ApiError> {
         incremental: false,
         thinking: None,
         tool: None,
+        json: false,
         request_id: name(common.rid),
     })
 }
@@ -225,7 +230,8 @@ fn completions(body: CompletionsBody<'_>) -> Result<Order<'_>, ApiError> {
     if body.best_of.is_some_and(|best_of| best_of < body.n.unwrap_or(1)) {
         return Err(ApiError::bad_request("`best_of` must not be less than `n`"));
     }
-    openai(Common {
+    let json = is_json(body.structured_outputs);
+    let order = openai(Common {
         endpoint: Endpoint::Completions,
         model: body.model,
         prompts,
@@ -236,7 +242,12 @@ fn completions(body: CompletionsBody<'_>) -> Result<Order<'_>, ApiError> {
         ignore_eos: body.ignore_eos,
         cached_details: body.return_cached_tokens_details,
         rid: body.rid,
-    })
+    })?;
+    Ok(Order { json, ..order })
+}
+
+fn is_json(structured: Option<Structured>) -> bool {
+    structured.is_some_and(|structured| structured.json.is_some())
 }
 
 fn chat(body: ChatBody<'_>) -> Result<Order<'_>, ApiError> {
@@ -250,6 +261,7 @@ fn chat(body: ChatBody<'_>) -> Result<Order<'_>, ApiError> {
         images.extend(message.content.images);
     }
     let tool = called_tool(body.tools.unwrap_or_default(), body.tool_choice)?;
+    let json = is_json(body.structured_outputs);
     let thinking =
         body.chat_template_kwargs.and_then(|options| options.enable_thinking.or(options.thinking));
     let order = openai(Common {
@@ -264,7 +276,7 @@ fn chat(body: ChatBody<'_>) -> Result<Order<'_>, ApiError> {
         cached_details: body.return_cached_tokens_details,
         rid: body.rid,
     })?;
-    Ok(Order { images: vec![images], thinking, tool, ..order })
+    Ok(Order { images: vec![images], thinking, tool, json, ..order })
 }
 
 fn responses(body: ResponsesBody<'_>) -> Result<Order<'_>, ApiError> {

@@ -41,6 +41,7 @@ pub(crate) struct CompletionsBody<'a> {
     pub(crate) stream: Option<bool>,
     pub(crate) stream_options: Option<StreamOptions>,
     pub(crate) ignore_eos: Option<bool>,
+    pub(crate) structured_outputs: Option<Structured>,
     pub(crate) return_cached_tokens_details: Option<bool>,
     #[serde(borrow)]
     pub(crate) rid: Option<Rid<'a>>,
@@ -60,6 +61,7 @@ pub(crate) struct ChatBody<'a> {
     pub(crate) stream: Option<bool>,
     pub(crate) stream_options: Option<StreamOptions>,
     pub(crate) ignore_eos: Option<bool>,
+    pub(crate) structured_outputs: Option<Structured>,
     pub(crate) return_cached_tokens_details: Option<bool>,
     pub(crate) tools: Option<Vec<Tool>>,
     pub(crate) tool_choice: Option<ToolChoice>,
@@ -85,6 +87,13 @@ pub(crate) struct TritonBody<'a> {
 pub(crate) struct StreamOptions {
     pub(crate) include_usage: Option<bool>,
     pub(crate) continuous_usage_stats: Option<bool>,
+}
+
+/// `structured_outputs`: only a schema of JSON is heeded, and of it only that the reply be JSON.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Structured {
+    pub(crate) json: Option<IgnoredAny>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]

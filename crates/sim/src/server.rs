@@ -1,7 +1,7 @@
 //! The simulated server: over one connection, a listener, or a thread of its own.
 
 use crate::front;
-use crate::link::{Abort, Link, WatchedIo};
+use crate::link::{Link, WatchedIo};
 use crate::state::{State, Stats};
 use crate::sync::lock;
 use crate::truth::TruthRecord;
@@ -76,7 +76,8 @@ impl Sim {
     /// Serves one connection until either side ends it. Dropping the future drops the connection.
     ///
     /// Works on any I/O object, so over `tokio::io::duplex` in virtual time too. An injected reset
-    /// shows as a plain end here; [`Sim::serve`] makes it a real one.
+    /// shows as a plain end here; [`Sim::serve`] makes it a real one, [`Sim::serve_with`] what the caller
+    /// makes of it.
     pub async fn serve_connection<I>(&self, io: I)
     where
         I: AsyncRead + AsyncWrite + Unpin,
@@ -84,7 +85,9 @@ impl Sim {
         self.serve_with(io, |_| {}).await;
     }
 
-    async fn serve_with<I>(&self, io: I, abort: Abort<I>)
+    /// As [`Sim::serve_connection`]; `abort` is called before the connection is dropped if that is to
+    /// look like a reset to the peer.
+    pub async fn serve_with<I>(&self, io: I, abort: fn(&I))
     where
         I: AsyncRead + AsyncWrite + Unpin,
     {

@@ -59,7 +59,7 @@ pub struct Stats {
     pub finished: u64,
     /// Of those, given up by the client or cut by a fault.
     pub aborted: u64,
-    /// Generation requests answered with an error status, injected ones included.
+    /// Generation requests answered with an error status, or not at all, because of a fault or else.
     pub refused: u64,
     /// All other requests.
     pub other: u64,

@@ -194,7 +194,7 @@ impl TokenStream {
     fn faulted(&mut self, out: &mut Vec<u8>, now: Instant) -> bool {
         let sent = self.tokens_sent;
         let Some(faults) = self.faults.as_deref_mut() else { return false };
-        if let Some((After { after_bytes: None, after_tokens }, _)) = faults.cut
+        if let Some((After { after_bytes: None, after_tokens, .. }, _)) = faults.cut
             && sent >= u64::from(after_tokens.unwrap_or(0))
         {
             self.phase = Phase::Breaking;

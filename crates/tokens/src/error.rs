@@ -118,6 +118,19 @@ pub enum TokensError {
         /// The repository it was expected in.
         repo: String,
     },
+    /// A file is larger than what may be downloaded.
+    #[error(
+        "{file} of `{repo}` is larger than the {limit} bytes that are downloaded at most; fetch it by \
+         hand and give its path, if it is what you want"
+    )]
+    TooLarge {
+        /// The file wanted.
+        file: String,
+        /// The repository it belongs to.
+        repo: String,
+        /// The largest size taken.
+        limit: u64,
+    },
     /// A download ended early; what came of it was thrown away.
     #[error("the download of {file} of `{repo}` is incomplete: {got} of {want} bytes")]
     Truncated {

@@ -328,3 +328,102 @@ fn a_senseless_list_of_files_is_an_error() {
         assert!(error.to_string().starts_with("cannot download list of files of"), "{error}");
     }
 }
+
+#[test]
+fn the_token_stays_with_the_hub_wherever_that_sends_for_a_file() {
+    let elsewhere = Mirror::start(vec![("org/store", "tokenizer.json", Answer::file(TINY))]);
+    let to = format!("{}/org/store/resolve/main/tokenizer.json", elsewhere.endpoint());
+    let redirect = format!(
+        "HTTP/1.1 302 Found\r\nlocation: {to}\r\nx-linked-etag: \"linked\"\r\n\
+         x-repo-commit: {COMMIT}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+    );
+    let mirror = Mirror::start(vec![("org/model", "tokenizer.json", Answer::Raw(redirect))]);
+    let cache = cache();
+    let config = HubConfig {
+        endpoint: mirror.endpoint(),
+        token: Some("hf_secret".to_owned()),
+        ..HubConfig::new(cache.path())
+    };
+    let hub = Hub::new(config);
+    let path = hub.fetch(RepoKind::Model, REPO, "tokenizer.json").unwrap();
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), TINY);
+    assert!(cache.path().join("models--org--model/blobs/linked").is_file());
+    assert!(mirror.heads().iter().all(|head| head.contains("hf_secret")), "the hub asks for it");
+    let heads = elsewhere.heads();
+    assert_eq!(heads.len(), 2);
+    assert!(heads.iter().all(|head| !head.contains("hf_secret")), "{heads:?}");
+}
+
+#[test]
+fn no_file_is_taken_that_is_too_large() {
+    let rows = "x".repeat(1000);
+    let mirror = Mirror::start(vec![
+        ("datasets/org/data", "rows.json", Answer::file(&rows)),
+        // Says that it is small, and never ends by itself.
+        ("datasets/org/liar", "rows.json", Answer::Raw(liar(&rows))),
+    ]);
+    let cache = cache();
+    let config =
+        HubConfig { endpoint: mirror.endpoint(), size_limit: 999, ..HubConfig::new(cache.path()) };
+    let hub = Hub::new(config.clone());
+    let said = |error: TokensError| {
+        let text = error.to_string();
+        assert!(matches!(error, TokensError::TooLarge { limit: 999, .. }), "{error:?}");
+        assert!(text.contains("rows.json") && text.contains("999 bytes"), "{text}");
+    };
+    for repo in ["org/data", "org/liar"] {
+        said(hub.fetch(RepoKind::Dataset, repo, "rows.json").unwrap_err());
+    }
+    let address =
+        |repo: &str| format!("{}/datasets/{repo}/resolve/main/rows.json", mirror.endpoint());
+    said(hub.fetch_url(&address("org/data")).unwrap_err());
+    said(hub.fetch_url(&address("org/liar")).unwrap_err());
+    let kept = servebench_tokens::files_under(cache.path());
+    assert!(kept.is_empty(), "{kept:?}");
+
+    let hub = Hub::new(HubConfig { size_limit: 1000, ..config });
+    hub.fetch(RepoKind::Dataset, "org/data", "rows.json").unwrap();
+    hub.fetch_url(&address("org/data")).unwrap();
+}
+
+/// An answer that announces ten bytes, and has more.
+fn liar(rows: &str) -> String {
+    format!(
+        "HTTP/1.1 206 Partial Content\r\netag: \"e\"\r\nx-repo-commit: {COMMIT}\r\n\
+         content-range: bytes 0-0/10\r\nconnection: close\r\n\r\n{rows}"
+    )
+}
+
+#[test]
+fn what_the_hub_tells_names_no_file_outside_the_cache() {
+    for (commit, etag) in [("../../../out", "e"), (COMMIT, "../../out"), ("a/b", "e"), (COMMIT, "")]
+    {
+        let answer = format!(
+            "HTTP/1.1 206 Partial Content\r\netag: \"{etag}\"\r\nx-repo-commit: {commit}\r\n\
+             content-range: bytes 0-1/2\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{{}}"
+        );
+        let mirror = Mirror::start(vec![("org/model", "tokenizer.json", Answer::Raw(answer))]);
+        let folder = tempfile::tempdir().unwrap();
+        let inside = folder.path().join("cache");
+        let config = HubConfig { endpoint: mirror.endpoint(), ..HubConfig::new(&inside) };
+        let fetched = Hub::new(config).fetch(RepoKind::Model, REPO, "tokenizer.json");
+        let error = fetched.unwrap_err();
+        assert!(matches!(error, TokensError::Download { .. }), "{error}");
+        let kept = servebench_tokens::files_under(folder.path());
+        assert!(kept.is_empty(), "{kept:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_downloaded_has_the_permissions_of_any_new_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode();
+    let mirror = Mirror::start(vec![("org/data", "trace.jsonl", Answer::file("{}\n"))]);
+    let cache = cache();
+    let other = cache.path().join("other");
+    std::fs::write(&other, "").unwrap();
+    let url = format!("{}/org/data/resolve/main/trace.jsonl", mirror.endpoint());
+    let path = hub(&mirror, &cache).fetch_url(&url).unwrap();
+    assert_eq!(mode(&path), mode(&other));
+}

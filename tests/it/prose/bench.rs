@@ -154,6 +154,17 @@ impl Running<'_> {
         kill_process(self.pid, signal).expect("it is running");
     }
 
+    /// The processes that it has started.
+    pub(super) fn children(&self) -> Vec<u32> {
+        let tasks = format!("/proc/{}/task", self.pid.as_raw_nonzero());
+        let tasks = std::fs::read_dir(tasks).into_iter().flatten().flatten();
+        let children = |task: std::fs::DirEntry| {
+            std::fs::read_to_string(task.path().join("children")).unwrap_or_default()
+        };
+        let children: String = tasks.map(children).collect();
+        children.split_whitespace().filter_map(|pid| pid.parse().ok()).collect()
+    }
+
     /// Waits until it says `word` on standard error.
     #[track_caller]
     pub(super) fn wait_until_it_says(&self, word: &str) {

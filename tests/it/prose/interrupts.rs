@@ -1,9 +1,11 @@
 //! Signals during a run.
 
 use super::bench::Bench;
-use super::peer::{Peer, Then, one_token, usual};
+use super::peer::{DEADLINE, Peer, Then, one_token, pause, usual};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::fs;
+use std::time::{Duration, Instant};
 
 /// A server that answers its first request at once and holds the others until told otherwise.
 fn holding() -> Peer {
@@ -104,6 +106,67 @@ fn a_signal_before_the_run_leaves_at_once() {
     let ended = running.wait().code(130);
     assert!(ended.lines.is_empty() && ended.out.is_empty(), "{}", ended.out);
     assert!(!ended.err.contains("sending 10 requests"), "{}", ended.err);
+    peer.mark("go on");
+}
+
+/// While a dataset is read (here from a pipe that nobody writes to) there is nothing to save either.
+#[test]
+fn a_signal_during_the_preparation_leaves_at_once() {
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
+        let peer = Peer::start(usual);
+        let bench = Bench::of(&peer).and("--dataset-name sharegpt --dataset-path rows.json");
+        let running = bench.start_below("mkfifo rows.json;");
+        running.wait_until_it_says("preparing");
+        running.signal(signal);
+        let ended = running.wait().code(code);
+        assert!(ended.lines.is_empty() && ended.out.is_empty(), "{}", ended.out);
+        assert!(peer.generations().is_empty());
+    }
+}
+
+/// Waits until a process has ended, whoever is left to take note of that.
+fn wait_until_gone(process: u32) {
+    let state = || {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+        stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next())
+    };
+    let start = Instant::now();
+    while state().is_some_and(|state| state != 'Z') {
+        assert!(start.elapsed() < DEADLINE, "process {process} is still there");
+        pause(Duration::from_millis(5));
+    }
+}
+
+/// The client's own measurement runs in a process of its own, which ends with it.
+#[test]
+fn a_signal_during_the_calibration_leaves_no_process_behind() {
+    let peer = Peer::start(usual);
+    let bench = under_way(&peer).and("--warmup-requests 1 --calibrate --num-prompts 100000");
+    let running = bench.start();
+    running.wait_until_it_says("calibrating");
+    let children = running.children();
+    running.signal(Signal::INT);
+    let ended = running.wait().code(130);
+    assert!(ended.lines.is_empty() && ended.out.is_empty(), "{}", ended.out);
+    assert!(!children.is_empty());
+    for child in children {
+        wait_until_gone(child);
+    }
+    assert_eq!(peer.generations().len(), 1, "the warm-up alone");
+}
+
+/// Twice, while what is under way has its grace.
+#[test]
+fn the_second_signal_of_the_same_kind_leaves_at_once_too() {
+    let peer = holding();
+    let bench = under_way(&peer);
+    let running = bench.start();
+    peer.wait_for_generations(2);
+    running.signal(Signal::INT);
+    running.wait_until_it_says("interrupted");
+    running.signal(Signal::INT);
+    let ended = running.wait().code(130);
+    assert!(ended.lines.is_empty(), "{:?}", ended.lines);
     peer.mark("go on");
 }
 

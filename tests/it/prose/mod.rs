@@ -3,6 +3,7 @@
 mod bench;
 mod control;
 mod data;
+mod endings;
 mod failures;
 mod interrupts;
 mod load;

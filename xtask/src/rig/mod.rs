@@ -9,7 +9,7 @@ mod truth;
 
 pub(crate) use client::{Client, OURS, Report, on_path};
 pub(crate) use place::{Place, missing};
-pub(crate) use process::{Usage, Watch};
+pub(crate) use process::{Usage, Watch, watch};
 pub(crate) use scenario::{Load, SCENARIOS, Scenario, scenario};
 pub(crate) use server::Rig;
 pub(crate) use truth::{Spread, Truth, percentile};

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Debug)]
 pub(crate) struct Usage {
     /// How it ended.
-    pub(super) status: ExitStatus,
+    pub(crate) status: ExitStatus,
     /// When it was started, in seconds since the epoch.
     pub(crate) launched: f64,
     /// When it had ended, to 25 ms, in seconds since the epoch.
@@ -47,7 +47,7 @@ impl Usage {
 }
 
 /// Runs `command` to its end, sampling its process tree 40 times a second.
-pub(super) fn watch(
+pub(crate) fn watch(
     command: &mut Command,
     limit: Duration,
     during: &mut Watch<'_>,

@@ -76,6 +76,7 @@ impl Protocol for Chat {
             head: body.slice(..bracket),
             turns: turns.iter().map(messages).collect(),
             tail: body.slice(bracket..),
+            ..Conversation::default()
         })
     }
 

@@ -1,6 +1,6 @@
 //! When requests are sent.
 
-use super::values;
+use super::{EndingArgs, values};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use servebench_http::{HttpReader, Stamps};
@@ -77,6 +77,10 @@ pub struct LoadArgs {
     /// Base of the `skewed` distribution: adapter i has weight ALPHA^-i [default: 1.5]
     #[arg(long, value_name = "ALPHA")]
     pub lora_zipf_alpha: Option<f64>,
+
+    /// When the run ends before everything is sent and answered.
+    #[command(flatten)]
+    pub endings: EndingArgs,
 }
 
 /// How LoRA adapters are chosen.

@@ -1,5 +1,6 @@
 //! What the server is asked to do with a prompt.
 
+use super::{LimitArgs, NetworkArgs};
 use clap::Args;
 
 /// What the server is asked to do with a prompt.
@@ -52,15 +53,15 @@ pub struct SamplingArgs {
     #[arg(long)]
     pub disable_include_usage: bool,
 
-    /// Give a request up when its server is silent for this long [default: never]
-    #[arg(long, value_name = "SECONDS", value_parser = super::values::positive)]
-    pub idle_timeout: Option<f64>,
-
-    /// Certificate authorities to trust for https, besides the usual ones (PEM)
-    #[arg(long, value_name = "FILE")]
-    pub ca_file: Option<std::path::PathBuf>,
-
     /// Trust any certificate
     #[arg(long)]
     pub insecure: bool,
+
+    /// How long a request may take, and how often it is tried.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
+    /// The way to the server.
+    #[command(flatten)]
+    pub network: NetworkArgs,
 }

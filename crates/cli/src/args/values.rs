@@ -19,6 +19,11 @@ pub(super) fn not_negative(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Seconds: above zero, and no more than a year.
+pub(super) fn positive_time(text: &str) -> Result<f64, String> {
+    positive(text).and(not_negative(text))
+}
+
 /// A finite number from 0 to 1.
 pub(super) fn ratio(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
@@ -32,6 +37,14 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(value) if value > 0.0 && value <= 1.0 => Ok(value),
         _ => Err(format!("expected a number above 0 and at most 1, got '{text}'")),
+    }
+}
+
+/// A percentile: from 0 to 100.
+pub(super) fn percentile(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(value) if (0.0..=100.0).contains(&value) => Ok(value),
+        _ => Err(format!("expected a number from 0 to 100, got '{text}'")),
     }
 }
 

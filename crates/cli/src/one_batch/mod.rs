@@ -20,7 +20,7 @@ pub use result::CaseResult;
 
 use crate::exit::OrCode;
 use crate::fetching::Fetching;
-use crate::launch::{Launch, Launched, Ready, answers};
+use crate::launch::{Launch, Launched, Prints, Ready, answers};
 use crate::profiler::{Around, ConnectionArgs, LiveServer, ServerKind};
 use crate::signals::Interrupts;
 use crate::{Code, Environment, Failure, Io};
@@ -79,7 +79,7 @@ pub fn one_batch(args: OneBatchArgs, environment: &Environment, io: &Io) -> Resu
             let launch = Launch {
                 flag: "--launch",
                 command,
-                show_stdout: true,
+                prints: Prints::Shown,
                 variables: &[],
                 timeout_flag: Some("--launch-timeout"),
             };
@@ -216,6 +216,7 @@ impl Run<'_> {
         };
         let (url, flag) = (&plan.base_url, plan.address_flag);
         let server = LiveServer::reach(url, flag, kind, self.connection, self.environment).await?;
+        server.say_proxy(self.io);
         if plan.backend == BatchBackend::Vllm {
             let model = case::first_model(&server, flag).await?;
             let tokenizer = Some(model.clone());

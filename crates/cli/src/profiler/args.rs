@@ -1,6 +1,6 @@
 //! Groups of flags of the profiler's commands.
 
-use crate::args::values;
+use crate::args::{NetworkArgs, values};
 use clap::{Args, ValueEnum};
 use servebench_control::ProfileRequest;
 
@@ -48,10 +48,6 @@ pub struct ConnectionArgs {
     #[arg(long, num_args = 1.., value_name = "KEY=VALUE", value_parser = values::header)]
     pub header: Vec<(String, String)>,
 
-    /// Certificate authorities to trust for https, besides the usual ones (PEM)
-    #[arg(long, value_name = "FILE")]
-    pub ca_file: Option<std::path::PathBuf>,
-
     /// Trust any certificate
     #[arg(long)]
     pub insecure: bool,
@@ -59,6 +55,10 @@ pub struct ConnectionArgs {
     /// Use the built-in simulated server: needs no server and no network
     #[arg(long)]
     pub simulate: bool,
+
+    /// The way to the server.
+    #[command(flatten)]
+    pub network: NetworkArgs,
 }
 
 /// Which servers a profiler command is for.

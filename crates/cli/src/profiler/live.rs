@@ -2,12 +2,12 @@
 
 use super::args::{ConnectionArgs, ServerKind};
 use crate::exit::OrCode;
-use crate::{Code, Environment, Failure};
+use crate::reach::{NetworkPlan, through};
+use crate::{Code, Environment, Failure, Io};
 use servebench_control::{Control, Family};
-use servebench_http::{BaseUrl, Caller, Target, TcpConnect, TlsOptions};
+use servebench_http::{BaseUrl, Caller, Limits, Target, TcpConnect};
 use servebench_sim::{CostModel, Sim, SimConfig, SimHandle, Timing};
 use std::net::{IpAddr, UdpSocket};
-use std::path::PathBuf;
 
 /// A server and the ways to it.
 pub(crate) struct LiveServer {
@@ -33,11 +33,8 @@ impl LiveServer {
         let base: BaseUrl = address
             .parse()
             .map_err(|error| Failure::new(Code::Usage, anyhow::anyhow!("{flag}: {error}")))?;
-        let connect = TcpConnect::resolve(&base, &tls(&base, args, environment)?).await;
-        let connect = connect.map_err(|error| {
-            let error = anyhow::Error::new(error).context(format!("cannot find {base}"));
-            Failure::new(Code::Server, error).hint(format!("check {flag}"))
-        })?;
+        let network = NetworkPlan::new(&args.network, args.insecure, environment);
+        let connect = network.connect(&base, flag, Some(Limits::CONNECT)).await?;
         let target = target(base, args, environment)?;
         let family = match kind {
             ServerKind::Vllm => Family::Vllm,
@@ -50,6 +47,13 @@ impl LiveServer {
             })?;
         }
         Ok(Self { target, connect, control, simulated })
+    }
+
+    /// Says through which proxy it is reached, if there is one: that is part of what is measured.
+    pub(crate) fn say_proxy(&self, io: &Io) {
+        if let Some(proxy) = self.connect.proxy() {
+            io.say(format_args!("note: {}", through(proxy)));
+        }
     }
 
     /// The same server, for someone else. A simulated one lives as long as the first.
@@ -76,25 +80,6 @@ impl LiveServer {
 /// Only an address of this machine can be bound.
 fn is_own(address: IpAddr) -> bool {
     address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
-}
-
-fn tls(
-    base: &BaseUrl,
-    args: &ConnectionArgs,
-    environment: &Environment,
-) -> Result<TlsOptions, Failure> {
-    let from_environment =
-        || ["SSL_CERT_FILE", "REQUESTS_CA_BUNDLE"].iter().find_map(|name| environment.get(name));
-    let file = args.ca_file.clone().or_else(|| from_environment().map(PathBuf::from));
-    let ca_pem = match file.filter(|_| base.is_tls()) {
-        Some(path) => Some(std::fs::read(&path).map_err(|error| {
-            let error = anyhow::Error::new(error).context(path.display().to_string());
-            Failure::new(Code::Data, error)
-                .hint("the file comes from --ca-file, SSL_CERT_FILE or REQUESTS_CA_BUNDLE")
-        })?),
-        None => None,
-    };
-    Ok(TlsOptions { ca_pem, insecure: args.insecure })
 }
 
 /// A header given on the command line wins over the environment's key.

@@ -37,6 +37,7 @@ pub fn send_one(args: &SendOneArgs, environment: &Environment, io: &Io) -> Resul
     let connection = &args.address.connection;
     let server = LiveServer::reach(&url, flag, ServerKind::Sglang, connection, environment);
     let server = runtime.block_on(server)?;
+    server.say_proxy(io);
     let sending = Sending { args: &args.prompt, runtime: &runtime, stop: &stop, io };
 
     interrupts.begin_measuring();

@@ -3,22 +3,27 @@
 use super::conversations;
 use super::health::Checkup;
 use super::measure::Measured as MeasuredRun;
+use super::percentiles::Percentiles;
 use super::shape;
 use super::targets;
 use crate::exit::OrCode;
 use crate::names::Names;
 use crate::prepare::Prepared;
+use crate::raw_log::{EndFacts, RawLog};
+use crate::record::Recording;
 use crate::signals::Interrupts;
-use crate::{Code, Failure, Io, Plan};
+use crate::{Code, Failure, Io, Plan, endings};
 use serde_json::{Map, Value, json};
 use servebench_backends::{Family, ItlRule as BackendItl};
 use servebench_control::accept_length;
 use servebench_core::{FailureKind, Record, Sample};
 use servebench_datasets::count_true_lengths;
 use servebench_http::Stamps;
+use servebench_journal::records::Counted;
 use servebench_metrics::verdict::Verdict;
-use servebench_metrics::{Aggregates, ItlRule, Measured, Options, aggregate};
+use servebench_metrics::{ItlRule, Measured, Options, aggregate};
 use servebench_report::{Report, RequestRate, RunInfo, append_line, json_line, table};
+use servebench_run::{EndedBy, Finished};
 use servebench_tokens::Tokenizer;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,29 +34,53 @@ pub(crate) struct Outcome<'a> {
     pub(crate) model: &'a Names,
     pub(crate) prepared: &'a Prepared,
     pub(crate) measured: MeasuredRun,
-    pub(crate) workers: usize,
+    pub(crate) workers: Option<u64>,
+    /// Whether a signal, or worse, ended the run.
+    pub(crate) interrupted: bool,
+    /// What was counted before; `None`: that is done now.
+    pub(crate) counts: Option<Vec<Counted>>,
+    /// Seconds for which the requests went on, where they are not all those of the run.
+    pub(crate) window: Option<f64>,
+    /// Further percentiles to be reported.
+    pub(crate) percentiles: &'a [f64],
+    /// Further keys of the result; those of a report's own stand behind them.
+    pub(crate) extra: Map<String, Value>,
+    /// The raw log of the run, and how the part of the run ended that was written to it last.
+    pub(crate) log: Option<(RawLog, EndFacts)>,
+    /// The recording of the run, and how it ended.
+    pub(crate) recording: Option<(Recording, EndFacts)>,
 }
 
 impl Outcome<'_> {
     /// Prints the table, writes the result line, and says how the command ends.
     pub(crate) fn report(
         mut self,
-        tokenizer: &Tokenizer,
-        output: &Path,
-        interrupts: &Interrupts,
+        tokenizer: Option<&Tokenizer>,
+        output: Option<&Path>,
+        interrupts: Option<&Interrupts>,
         io: &Io,
     ) -> Result<Code, Failure> {
         let profiler = self.measured.profiler.take();
+        let counted = self.counts.take();
         let records = &mut self.measured.finished.records;
-        if let Err(error) = conversations::count_prompts(self.prepared, records, tokenizer) {
+        if let (Some(tokenizer), None) = (tokenizer, &counted)
+            && let Err(error) = conversations::count_prompts(self.prepared, records, tokenizer)
+        {
             io.say(format_args!("warning: prompts cannot be counted: {error}"));
         }
+        let counts = counted.unwrap_or_else(|| count(&self, tokenizer));
         let run = &self.measured;
         let records = &run.finished.records;
-        let info = self.info(interrupts);
-        let counts = Counts::of(&self, tokenizer, info.server_accept_length);
-        let measured: Vec<Measured<'_>> = counts.join(records);
-        let duration = run.finished.end.as_secs_f64();
+        if let Some((log, facts)) = self.log.take() {
+            log.end(records, &counts, &facts);
+            self.extra.insert("raw_log".into(), log.report());
+        }
+        if let Some((recording, facts)) = self.recording.take() {
+            recording.finish(records, &counts, &facts, io);
+        }
+        let mut info = self.info();
+        let measured = join(records, &counts);
+        let duration = self.window.unwrap_or_else(|| run.finished.end.as_secs_f64());
         let itl_rule = match self.plan.backend.info().itl {
             BackendItl::PerToken => ItlRule::SpreadOverTokens,
             _ => ItlRule::PerChunk,
@@ -73,6 +102,10 @@ impl Outcome<'_> {
         };
         let client = checkup.health();
         let verdict = client.verdict;
+        let percentiles = Percentiles::of(&measured, itl_rule, self.percentiles);
+        if let Some(found) = &percentiles {
+            info.extra.insert("percentiles".into(), found.json());
+        }
         let steady_state = shape::steady_state(self.plan, &measured, itl_rule, io);
         let info = RunInfo {
             client: Some(client),
@@ -88,33 +121,34 @@ impl Outcome<'_> {
             details: self.plan.report.output_details.then_some(&measured),
         };
         let printed = io.print(table(&report).trim_end());
-        say_failures(records, io);
-        let line = json_line(&report);
-        if let Err(error) = append_line(output, &line) {
-            // What was measured is not lost to a path problem.
-            let hint = match io.print(&line) {
-                Ok(()) => "the result line went to standard output instead",
-                Err(_) => "standard output could not be written either",
-            };
-            return Err(Failure::new(Code::Output, error).hint(hint));
+        if let Some(found) = percentiles {
+            io.print(found.block().trim_end()).or_code(Code::Output)?;
         }
+        say_failures(records, io);
+        self.plan.load.endings.tell(&run.finished, io);
+        write_line(&json_line(&report), output, io)?;
         printed.or_code(Code::Output)?;
-        io.say(format_args!("result appended to {}", output.display()));
         if let Some(state) = &report.info.steady_state {
             shape::report_steady(self.plan, state, io)?;
         }
         if self.plan.report.plot_throughput {
             shape::print_plot(&measured, !report.info.embeddings, io)?;
         }
+        if let Some(interrupts) = interrupts {
+            interrupts.end_measuring();
+        }
         if let Some(profiler) = profiler {
             profiler.wait(io).map_err(|failure| {
                 failure.hint("the result was written; the server may still be profiling")
             })?;
         }
-        if let Some(code) = interrupts.code() {
+        if let Some(code) = interrupts.and_then(Interrupts::code) {
             return Ok(code);
         }
-        let code = success_code(self.plan, &report.aggregates);
+        if let Some(code) = endings::code(&run.finished) {
+            return Ok(code);
+        }
+        let code = success_code(self.plan, &run.finished, report.aggregates.completed);
         if code == Code::Done
             && self.plan.client.fail_if_client_bound
             && verdict == Verdict::ClientBound
@@ -125,9 +159,8 @@ impl Outcome<'_> {
         Ok(code)
     }
 
-    fn info(&self, interrupts: &Interrupts) -> RunInfo {
+    fn info(&self) -> RunInfo {
         let run = &self.measured;
-        let interrupted = interrupts.code().is_some();
         let mut extra = match json!({
             "model": self.model.model,
             "served_model_name": self.model.served,
@@ -138,6 +171,7 @@ impl Outcome<'_> {
             "stamps": if run.stamps == Stamps::Kernel { "kernel" } else { "user" },
             "dns_ms": run.lookup.as_secs_f64() * 1e3,
             "unsent": run.finished.unsent,
+            "ended_by": run.finished.ended_by.map(EndedBy::name),
             "plan": self.plan,
         }) {
             Value::Object(map) => map,
@@ -149,6 +183,7 @@ impl Outcome<'_> {
         if let Some(workers) = &run.profile_workers {
             extra.insert("profile_workers".into(), workers.clone());
         }
+        extra.extend(self.extra.clone());
         let server_info = run.server_info.clone();
         RunInfo {
             server_accept_length: server_info.as_ref().and_then(accept_length),
@@ -157,15 +192,30 @@ impl Outcome<'_> {
             simulated: self.plan.simulate,
             started_at_unix: Some(run.started_at_unix),
             plan_sha256: Some(self.prepared.sha256.clone()),
-            interrupted,
-            partial: run.finished.unsent > 0 || run.finished.records.iter().any(is_cancelled),
+            interrupted: self.interrupted,
+            partial: endings::is_partial(&run.finished),
             warmup_prompts: Some(self.prepared.warmup_prompts.into()),
-            workers: Some(self.workers as u64),
+            workers: self.workers,
             vision_input_tokens: vision_tokens(&self.prepared.samples, &run.finished.records),
             extra,
             ..flags(self.plan)
         }
     }
+}
+
+/// Appends a result line to its file, if it has one.
+fn write_line(line: &str, output: Option<&Path>, io: &Io) -> Result<(), Failure> {
+    let Some(output) = output else { return Ok(()) };
+    if let Err(error) = append_line(output, line) {
+        // What was measured is not lost to a path problem.
+        let hint = match io.deliver(line) {
+            Ok(()) => "the result line went to standard output instead",
+            Err(_) => "standard output could not be written either",
+        };
+        return Err(Failure::new(Code::Output, error).hint(hint));
+    }
+    io.say(format_args!("result appended to {}", output.display()));
+    Ok(())
 }
 
 /// Most lines that are said about failures.
@@ -192,10 +242,6 @@ pub(crate) fn say_failures(records: &[Record], io: &Io) {
     if let Some(more) = groups.len().checked_sub(FAILURE_LINES).filter(|more| *more > 0) {
         io.say(format_args!("  and {more} other messages; --output-details has them all"));
     }
-}
-
-pub(crate) fn is_cancelled(record: &Record) -> bool {
-    record.reply.failure.as_ref().is_some_and(|failure| failure.kind == FailureKind::Cancelled)
 }
 
 /// What a result repeats of the command line.
@@ -232,61 +278,55 @@ fn vision_tokens(samples: &[Sample], records: &[Record]) -> Option<u64> {
         .sum()
 }
 
-fn success_code(plan: &Plan, aggregates: &Aggregates) -> Code {
-    let total = aggregates.completed + aggregates.failed;
-    let rate = aggregates.completed as f64 / (total as f64).max(1.0);
+fn success_code(plan: &Plan, finished: &Finished, completed: u64) -> Code {
+    let rate = endings::success_rate(finished, completed);
     let enough = plan.report.min_success_rate.is_none_or(|least| rate >= least);
-    if aggregates.completed > 0 && enough { Code::Done } else { Code::Requests }
+    if completed > 0 && enough { Code::Done } else { Code::Requests }
 }
 
-/// What the client's tokenizer makes of prompts and replies.
-struct Counts {
-    /// Tokens of each prompt as a server sees it, where no server counted a text that may not have
-    /// the length asked for.
-    prompts: Option<Vec<u32>>,
-    /// Tokens of each reply's text.
-    texts: Option<Vec<u32>>,
-    /// Tokens of each chunk's text, where they are needed.
-    pieces: Vec<Option<Vec<u32>>>,
+/// What the client's tokenizer makes of prompts and replies, record by record: tokens of the prompt as a
+/// server sees it, where no server counted a text that may not have the length asked for; of the reply's
+/// text; and of each chunk's text, where they are needed.
+fn count(run: &Outcome<'_>, tokenizer: Option<&Tokenizer>) -> Vec<Counted> {
+    let records = &run.measured.finished.records;
+    let uncounted = |record: &Record| record.is_success() && record.reply.prompt_tokens.is_none();
+    // A chat server adds what only its template knows; others add their special tokens.
+    let special = run.plan.backend.info().family != Family::Chat;
+    // The prompts of conversations are counted already.
+    let whole = run.prepared.job.requests.iter().all(|request| request.conversation.is_none());
+    let samples = (whole && records.iter().any(uncounted)).then_some(&run.prepared.samples);
+    let prompts = samples
+        .zip(tokenizer)
+        .and_then(|(samples, tokenizer)| count_true_lengths(samples, tokenizer, special).ok());
+    let texts: Vec<&str> = records.iter().map(|record| record.reply.text.as_str()).collect();
+    let texts = tokenizer.and_then(|tokenizer| tokenizer.count_batch(&texts, false).ok());
+    let accepted = run.measured.server_info.as_ref().and_then(accept_length);
+    let speculative = accepted.is_some_and(|length| length > 0.0);
+    let pieces = |record: &Record| {
+        let tokenizer = tokenizer.filter(|_| speculative && record.reply.keep_pieces)?;
+        tokenizer.count_batch(&pieces(record), false).ok()
+    };
+    let at = |counts: &Option<Vec<u32>>, place: usize| {
+        counts.as_ref().and_then(|counts| counts.get(place)).copied()
+    };
+    let counted = |(place, record): (usize, &Record)| Counted {
+        id: record.id,
+        prompt_len: record.prompt_len,
+        prompt: at(&prompts, record.id as usize),
+        text: at(&texts, place),
+        pieces: pieces(record),
+    };
+    records.iter().enumerate().map(counted).collect()
 }
 
-impl Counts {
-    fn of(run: &Outcome<'_>, tokenizer: &Tokenizer, accept_length: Option<f64>) -> Self {
-        let records = &run.measured.finished.records;
-        let uncounted =
-            |record: &Record| record.is_success() && record.reply.prompt_tokens.is_none();
-        // A chat server adds what only its template knows; others add their special tokens.
-        let special = run.plan.backend.info().family != Family::Chat;
-        // The prompts of conversations are counted already.
-        let whole = run.prepared.job.requests.iter().all(|request| request.conversation.is_none());
-        let prompts = (whole && records.iter().any(uncounted)).then_some(&run.prepared.samples);
-        let texts: Vec<&str> = records.iter().map(|record| record.reply.text.as_str()).collect();
-        let speculative = accept_length.is_some_and(|length| length > 0.0);
-        let pieces = |record: &Record| {
-            (speculative && record.reply.keep_pieces)
-                .then(|| tokenizer.count_batch(&pieces(record), false).ok())
-                .flatten()
-        };
-        Self {
-            prompts: prompts
-                .and_then(|samples| count_true_lengths(samples, tokenizer, special).ok()),
-            texts: tokenizer.count_batch(&texts, false).ok(),
-            pieces: records.iter().map(pieces).collect(),
-        }
-    }
-
-    fn join<'a>(&'a self, records: &'a [Record]) -> Vec<Measured<'a>> {
-        let at = |counts: &Option<Vec<u32>>, index: usize| {
-            counts.as_ref().and_then(|counts| counts.get(index)).copied()
-        };
-        let join = |(index, record): (usize, &'a Record)| Measured {
-            record,
-            prompt: at(&self.prompts, record.id as usize),
-            retokenized: at(&self.texts, index),
-            piece_tokens: self.pieces.get(index).and_then(Option::as_deref),
-        };
-        records.iter().enumerate().map(join).collect()
-    }
+fn join<'a>(records: &'a [Record], counts: &'a [Counted]) -> Vec<Measured<'a>> {
+    let join = |(record, counted): (&'a Record, &'a Counted)| Measured {
+        record,
+        prompt: counted.prompt,
+        retokenized: counted.text,
+        piece_tokens: counted.pieces.as_deref(),
+    };
+    records.iter().zip(counts).map(join).collect()
 }
 
 /// The text of each chunk.

@@ -22,8 +22,8 @@ pub(crate) struct Before {
 #[derive(Debug, Default)]
 pub(crate) struct Used {
     /// Share of the processor time it may use.
-    cpu_share: Option<f64>,
-    tcp: Option<TcpCounts>,
+    pub(crate) cpu_share: Option<f64>,
+    pub(crate) tcp: Option<TcpCounts>,
 }
 
 impl Before {
@@ -76,7 +76,8 @@ impl Checkup<'_> {
             worker_cpu: evidence.worker_cpu,
             process_cpu: evidence.process_cpu,
             descriptor_limit: self.descriptors.limit,
-            descriptors_needed: Some(self.descriptors.needed),
+            // None are needed only where nobody knows.
+            descriptors_needed: Some(self.descriptors.needed).filter(|needed| *needed > 0),
             tcp: self.used.tcp,
             calibration: self.calibration.cloned(),
         }

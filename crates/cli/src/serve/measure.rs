@@ -3,12 +3,15 @@
 use super::calibrate::calibrate;
 use super::descriptors::Descriptors;
 use super::health::{Before, Used};
+use super::ports;
 use super::profiler::{Profiler, Stopping};
 use super::requests::Announced;
 use super::server::Server;
 use super::ticker;
 use crate::exit::OrCode;
 use crate::prepare::Prepared;
+use crate::progress::Ticker;
+use crate::record::Recording;
 use crate::signals::Interrupts;
 use crate::{Code, Failure, Io, Plan};
 use serde_json::Value;
@@ -34,6 +37,8 @@ pub(crate) struct Phases<'a> {
     pub(crate) program: Option<&'a Path>,
     /// What happens around the measured requests, outside of their duration.
     pub(crate) beside: Option<&'a dyn Beside>,
+    /// What records every byte that measured requests receive.
+    pub(crate) recording: Option<&'a Recording>,
 }
 
 /// Something that happens around the measured requests.
@@ -84,9 +89,12 @@ pub(crate) fn measure(
     let Phases { plan, prepared, server, .. } = phases;
     let warm = phases.warm_up(runtime, stop, io)?;
     let in_flight_guess = warm.as_ref().and_then(|warm| guess_in_flight(plan, prepared, warm));
-    let job = Job { in_flight_guess, ..prepared.job.clone() };
+    let endings = plan.load.endings.measured();
+    let job = Job { in_flight_guess, endings, ..prepared.job.clone() };
+    plan.load.endings.foretell(&job, io);
     let in_flight = job.expected_in_flight().unwrap_or(0) as u64;
     let descriptors = Descriptors::secure(in_flight, plan.simulate, io);
+    ports::check(plan, &job, io);
     let calibration = calibrate(phases, &job, warm.as_ref(), runtime, io)?;
     if let Some(timeout) = plan.load.flush {
         for control in server.controls() {
@@ -139,6 +147,9 @@ pub(crate) fn measure(
     })
 }
 
+/// One worker's backend for one server.
+type OneBackend = HttpBackend<TokioClock, TcpConnect>;
+
 impl Phases<'_> {
     fn warm_up(
         &self,
@@ -151,7 +162,9 @@ impl Phases<'_> {
             return Ok(None);
         }
         io.say(format_args!("warming up with {count} request(s)"));
-        let warm = self.run_job(&self.prepared.warmup, &Arc::default(), stop)?;
+        let endings = self.plan.load.endings.around();
+        let job = Job { endings, ..self.prepared.warmup.clone() };
+        let warm = self.run_silently(&job, stop)?;
         let failure = warm.records.iter().find_map(|record| record.reply.failure.as_ref());
         if let Some(failure) = failure
             && !warm.records.iter().any(Record::is_success)
@@ -178,24 +191,23 @@ impl Phases<'_> {
         io.say(format_args!("sending {total} requests to {}", self.server.names()));
         let progress = Arc::default();
         let _ticker = ticker(self.plan, io, &progress, total);
+        let _watchdog = Ticker::watchdog(io, &progress);
         if self.plan.report.print_requests {
             let announced = Announced::new(io);
             let balancer = self.balancer(job);
-            let make = |clock: TokioClock| announced.around(self.backend(&clock, &balancer));
+            let make = |clock: TokioClock| announced.around(self.observed(&clock, &balancer));
             return run_on_threads(job, self.workers, make, &progress, stop).or_code(Code::Bug);
         }
-        self.run_job(job, &progress, stop)
+        let balancer = self.balancer(job);
+        let make = |clock: TokioClock| self.observed(&clock, &balancer);
+        run_on_threads(job, self.workers, make, &progress, stop).or_code(Code::Bug)
     }
 
-    fn run_job(
-        &self,
-        job: &Job,
-        progress: &Arc<servebench_run::Progress>,
-        stop: &Stop,
-    ) -> Result<Finished, Failure> {
+    /// Runs a job of which nothing is shown or recorded.
+    fn run_silently(&self, job: &Job, stop: &Stop) -> Result<Finished, Failure> {
         let balancer = self.balancer(job);
-        let make = |clock: TokioClock| self.backend(&clock, &balancer);
-        run_on_threads(job, self.workers, make, progress, stop).or_code(Code::Bug)
+        let make = |clock: TokioClock| self.backend(&clock, &balancer, |backend| backend);
+        run_on_threads(job, self.workers, make, &Arc::default(), stop).or_code(Code::Bug)
     }
 
     /// Deals the requests of `job` to the servers there are.
@@ -204,16 +216,25 @@ impl Phases<'_> {
         Arc::new(Balancer::new(policy, self.server.ways().count(), &job.requests))
     }
 
-    /// One worker's backend for all servers.
+    /// One worker's backend for all servers, recorded if that is asked for.
+    fn observed(&self, clock: &TokioClock, balancer: &Arc<Balancer>) -> Balanced<OneBackend> {
+        self.backend(clock, balancer, |backend| match self.recording {
+            Some(recording) => backend.with_observer(recording.observer()),
+            None => backend,
+        })
+    }
+
+    /// One worker's backend for all servers, each made into what it is to be.
     fn backend(
         &self,
         clock: &TokioClock,
         balancer: &Arc<Balancer>,
-    ) -> Balanced<HttpBackend<TokioClock, TcpConnect>> {
+        each: impl Fn(OneBackend) -> OneBackend,
+    ) -> Balanced<OneBackend> {
         let backends = self
             .server
             .ways()
-            .map(|(target, connect)| self.backend_at(target, connect, clock.clone()))
+            .map(|(target, connect)| each(self.backend_at(target, connect, clock.clone())))
             .collect();
         Balanced::new(backends, Arc::clone(balancer))
     }
@@ -224,13 +245,12 @@ impl Phases<'_> {
         target: &Target,
         connect: &TcpConnect,
         clock: TokioClock,
-    ) -> HttpBackend<TokioClock, TcpConnect> {
+    ) -> OneBackend {
         let protocol = Arc::clone(&self.prepared.protocol);
         let limits = Limits {
-            idle: self.plan.sampling.idle_timeout,
             keep_alive: !self.plan.load.cold_connections,
             reader: self.plan.load.http_reader.into(),
-            ..Limits::default()
+            ..self.plan.limits.limits()
         };
         HttpBackend::new(clock, connect.clone(), target, protocol, limits)
     }

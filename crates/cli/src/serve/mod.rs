@@ -6,6 +6,8 @@ mod descriptors;
 mod finish;
 mod health;
 mod measure;
+mod percentiles;
+mod ports;
 mod profiler;
 mod requests;
 mod server;
@@ -16,11 +18,16 @@ use crate::exit::OrCode;
 use crate::fetching::Fetching;
 use crate::prepare::prepare;
 use crate::progress::Ticker;
+use crate::raw_log::{EndFacts, Metadata};
+use crate::record::Blank;
+use crate::resume::Opened;
 use crate::signals::Interrupts;
 use crate::{Code, Environment, Failure, Io, Plan, names};
-pub(crate) use finish::{is_cancelled, say_failures};
-pub(crate) use health::Checkup;
+pub(crate) use descriptors::Descriptors;
+pub(crate) use finish::{Outcome, say_failures};
+pub(crate) use health::{Checkup, Used};
 pub(crate) use measure::{Beside, Measured as MeasuredRun, Phases, measure};
+use serde_json::{Map, json};
 use servebench_report::{auto_file_name, check_writable};
 use servebench_run::Stop;
 use servebench_tokens::{Hub, HubConfig};
@@ -50,6 +57,9 @@ pub fn serve(plan: &Plan, environment: &Environment, io: &Io) -> Result<Code, Fa
         check_writable(file).or_code(Code::Output)?;
     }
 
+    let log = Opened::of(plan)?;
+    let blank = plan.record.as_ref().map(Blank::create).transpose()?;
+
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.or_code(Code::Bug)?;
     let hub = hub(environment, io);
@@ -63,24 +73,56 @@ pub fn serve(plan: &Plan, environment: &Environment, io: &Io) -> Result<Code, Fa
     io.say(format_args!("preparing {count} requests ({dataset})"));
     let prepared = prepare(plan, &model, &tokenizer, &hub, io)?;
 
-    let in_flight = prepared.job.expected_in_flight();
-    let workers = plan.load.workers.unwrap_or_else(|| workers_for(prepared.rate(plan), in_flight));
+    let mut sent = prepared.clone();
+    let begin = |log: Opened| log.begin(plan, &model, &tokenizer, &mut sent, io);
+    let logged = log.map(begin).transpose()?;
+
+    let begin = |blank: Blank| {
+        let run = Metadata::new(plan, &model, &tokenizer, &prepared);
+        blank.begin(plan.backend.name(), None, json!(run), io)
+    };
+    let recording = blank.map(begin).transpose()?;
+
+    let in_flight = sent.job.expected_in_flight();
+    let workers = plan.load.workers.unwrap_or_else(|| workers_for(sent.rate(plan), in_flight));
     let measured = measure::measure(
         &measure::Phases {
             plan,
-            prepared: &prepared,
+            prepared: &sent,
             server: &server,
             workers,
             program: environment.program.as_deref(),
-            beside: None,
+            beside: logged.as_ref().map(|logged| &logged.log as &dyn Beside),
+            recording: recording.as_ref(),
         },
         &runtime,
         &stop,
         &interrupts,
         io,
     )?;
-    let outcome = finish::Outcome { plan, model: &model, prepared: &prepared, measured, workers };
-    outcome.report(&tokenizer, &output, &interrupts, io)
+    let interrupted = interrupts.code().is_some();
+    let workers = workers as u64;
+    let facts = |recording| (recording, EndFacts::new(&measured, workers, interrupted));
+    let recording = recording.map(facts);
+    let (measured, extra, log) = match logged {
+        None => (measured, Map::new(), None),
+        Some(logged) => logged.end(measured, workers, interrupted, prepared.job.total()),
+    };
+    let outcome = Outcome {
+        plan,
+        model: &model,
+        prepared: &prepared,
+        measured,
+        workers: Some(workers),
+        interrupted,
+        counts: None,
+        window: None,
+        percentiles: &[],
+        extra,
+        log,
+        recording,
+    };
+    outcome.report(Some(&tokenizer), Some(&output), Some(&interrupts), io)
 }
 
 fn output_file(plan: &Plan) -> PathBuf {

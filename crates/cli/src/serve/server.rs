@@ -4,7 +4,7 @@ use crate::exit::OrCode;
 use crate::{Code, Environment, Failure, Io, Plan};
 use servebench_backends::BackendKind;
 use servebench_control::{Control, Family};
-use servebench_http::{BaseUrl, Caller, Stamps, Target, TcpConnect, TlsOptions};
+use servebench_http::{BaseUrl, Caller, Stamps, Target, TcpConnect};
 use servebench_sim::{CostModel, Sim, SimConfig, SimHandle, Timing};
 
 /// A server and the ways to it.
@@ -30,19 +30,8 @@ pub(crate) struct Reached {
 impl Reached {
     /// Looks up the server's name.
     async fn new(base: BaseUrl, plan: &Plan, environment: &Environment) -> Result<Self, Failure> {
-        let ca_pem = match &plan.sampling.ca_file {
-            Some(path) if base.is_tls() => Some(std::fs::read(path).map_err(|error| {
-                let error = anyhow::Error::new(error).context(path.display().to_string());
-                Failure::new(Code::Data, error)
-                    .hint("the file comes from --ca-file, SSL_CERT_FILE or REQUESTS_CA_BUNDLE")
-            })?),
-            _ => None,
-        };
-        let tls = TlsOptions { ca_pem, insecure: plan.sampling.insecure };
-        let connect = TcpConnect::resolve(&base, &tls).await.map_err(|error| {
-            let error = anyhow::Error::new(error).context(format!("cannot find {base}"));
-            Failure::new(Code::Server, error).hint("check --base-url, or --host and --port")
-        })?;
+        let flags = "--base-url, or --host and --port";
+        let connect = plan.network.connect(&base, flags, plan.limits.connect()).await?;
         let connect = connect.with_stamps(plan.load.receive_stamps.into());
 
         let mut target = Target::new(base);

@@ -1,9 +1,10 @@
 //! What happens around and beside the measured requests: counters, profiler, probes.
 
+use super::VllmPlan;
+use super::counters::{Counters, LookedUp};
 use super::prepare::request;
 use super::server::counters;
 use super::session::Session;
-use super::{VllmPlan, counters::Counters};
 use crate::Io;
 use crate::prepare::Prepared;
 use crate::serve::Beside;
@@ -11,7 +12,7 @@ use servebench_control::Control;
 use servebench_core::{Prompt, Protocol, Record, Sample, Stamp};
 use servebench_http::{Caller, HttpBackend, Limits, TcpConnect};
 use servebench_metrics::{Distribution, Measured};
-use servebench_report::vllm::{ProbeStats, Speculation};
+use servebench_report::vllm::{Diffusion, ProbeStats, Speculation};
 use servebench_run::{Job, Stop, TokioClock, run_here};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -39,6 +40,8 @@ pub(super) struct State {
     before: Option<Counters>,
     probes: Option<Probes>,
     pub(super) speculation: Option<Speculation>,
+    pub(super) diffusion: Option<Diffusion>,
+    pub(super) prefix_cache: Option<LookedUp>,
     pub(super) probe: Option<ProbeStats>,
 }
 
@@ -64,8 +67,11 @@ impl Beside for Around<'_> {
         // The run is over and its duration taken: probes under way may end in peace.
         state.probe = state.probes.take().and_then(Probes::finish);
         let after = runtime.block_on(counters(self.caller));
-        state.speculation =
-            state.before.take().zip(after).and_then(|(before, after)| after.since(&before));
+        if let Some((before, after)) = state.before.take().zip(after) {
+            state.speculation = after.speculation(&before);
+            state.diffusion = after.diffusion(&before);
+            state.prefix_cache = after.prefix_cache(&before);
+        }
         if self.plan.load.profile {
             match runtime.block_on(self.control.stop_profile()) {
                 Ok(()) => self.io.say("profiler stopped"),

@@ -1,50 +1,61 @@
-//! vLLM's counters of speculative decoding, from its `/metrics`.
+//! vLLM's counters, from its `/metrics`: speculative decoding, diffusion, prefix cache.
 
-use servebench_report::vllm::Speculation;
+use servebench_report::vllm::{Diffusion, Speculation};
 use std::collections::BTreeMap;
 
-/// What the name of every counter begins with.
-const BEGIN: &str = "vllm:spec_decode";
+/// What the name of every counter begins with, and what it ends with.
+const NAME: (&str, &str) = ("vllm:", "_total");
+/// Drafts accepted up to a position, which is a label.
+const PER_POSITION: &str = "spec_decode_num_accepted_tokens_per_pos";
 
 /// Counters since the server's start, summed over engines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Counters {
-    drafts: u64,
-    draft_tokens: u64,
-    accepted: u64,
+    /// By their names without `vllm:` and `_total`.
+    totals: BTreeMap<String, u64>,
     per_position: BTreeMap<u64, u64>,
 }
 
+/// Tokens that were looked up in the prefix cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct LookedUp {
+    /// All of them.
+    pub(crate) tokens: u64,
+    /// Those that were there.
+    pub(crate) found: u64,
+}
+
 impl Counters {
-    /// Reads the text of `/metrics`; `None` if it has no such counter.
-    pub(crate) fn read(text: &str) -> Option<Self> {
+    /// Reads the text of `/metrics`.
+    pub(crate) fn read(text: &str) -> Self {
         let mut counters = Self::default();
-        let mut found = false;
-        for line in text.lines().filter(|line| line.starts_with(BEGIN)) {
-            let Some((name, labels, value)) = sample(line) else { continue };
-            if !name.ends_with("_total") {
+        for line in text.lines() {
+            let Some((name, labels, value)) = line.strip_prefix(NAME.0).and_then(sample) else {
                 continue;
+            };
+            let Some(name) = name.strip_suffix(NAME.1) else { continue };
+            if name == PER_POSITION
+                && let Some(position) = label(labels, "position").and_then(|at| at.parse().ok())
+            {
+                let sum: &mut u64 = counters.per_position.entry(position).or_default();
+                *sum = sum.saturating_add(value);
             }
-            found = true;
-            if name.contains("num_drafts") {
-                counters.drafts += value;
-            } else if name.contains("num_draft_tokens") {
-                counters.draft_tokens += value;
-            } else if name.contains("num_accepted_tokens_per_pos") {
-                if let Some(position) = label(labels, "position").and_then(|at| at.parse().ok()) {
-                    *counters.per_position.entry(position).or_default() += value;
-                }
-            } else if name.contains("num_accepted_tokens") {
-                counters.accepted += value;
-            }
+            let sum = counters.totals.entry(name.to_owned()).or_default();
+            *sum = sum.saturating_add(value);
         }
-        found.then_some(counters)
+        counters
     }
 
-    /// What was counted since `before`; `None` if no token was drafted.
-    pub(crate) fn since(&self, before: &Self) -> Option<Speculation> {
-        let drafts = self.drafts.saturating_sub(before.drafts);
-        let draft_tokens = self.draft_tokens.saturating_sub(before.draft_tokens);
+    /// What was counted of one name since `before`.
+    fn since(&self, before: &Self, name: &str) -> u64 {
+        let total = |counters: &Self| counters.totals.get(name).copied().unwrap_or(0);
+        total(self).saturating_sub(total(before))
+    }
+
+    /// Speculative decoding since `before`; `None` if no token was drafted.
+    pub(crate) fn speculation(&self, before: &Self) -> Option<Speculation> {
+        let drafts = self.since(before, "spec_decode_num_drafts");
+        let draft_tokens = self.since(before, "spec_decode_num_draft_tokens");
         if draft_tokens == 0 {
             return None;
         }
@@ -56,9 +67,29 @@ impl Counters {
         Some(Speculation {
             drafts,
             draft_tokens,
-            accepted_tokens: self.accepted.saturating_sub(before.accepted),
+            accepted_tokens: self.since(before, "spec_decode_num_accepted_tokens"),
             per_position: self.per_position.iter().map(share).collect(),
         })
+    }
+
+    /// Denoising since `before`; `None` if nothing was denoised.
+    pub(crate) fn diffusion(&self, before: &Self) -> Option<Diffusion> {
+        let diffusion = Diffusion {
+            steps: self.since(before, "diffusion_num_denoising_steps"),
+            positions: self.since(before, "diffusion_num_canvas_positions"),
+            committed: self.since(before, "diffusion_num_committed_tokens"),
+        };
+        let Diffusion { steps, positions, committed } = diffusion;
+        (steps > 0 && positions > 0 && committed > 0).then_some(diffusion)
+    }
+
+    /// Prompt tokens looked up in the prefix cache since `before`; `None` if there were none.
+    pub(crate) fn prefix_cache(&self, before: &Self) -> Option<LookedUp> {
+        let looked_up = LookedUp {
+            tokens: self.since(before, "prefix_cache_queries"),
+            found: self.since(before, "prefix_cache_hits"),
+        };
+        (looked_up.tokens > 0).then_some(looked_up)
     }
 }
 
@@ -122,10 +153,14 @@ vllm:spec_decode_num_accepted_tokens_per_pos_total{engine=\"0\",position=\"1\"} 
 vllm:spec_decode_num_accepted_tokens_per_pos_total{engine=\"0\",position=\"0\"} 30
 ";
 
+    fn between(before: &str, after: &str) -> (Counters, Counters) {
+        (Counters::read(before), Counters::read(after))
+    }
+
     #[test]
     fn counters_are_summed_over_engines_and_subtracted() {
-        let (before, after) = (Counters::read(BEFORE).unwrap(), Counters::read(AFTER).unwrap());
-        let speculation = after.since(&before).unwrap();
+        let (before, after) = between(BEFORE, AFTER);
+        let speculation = after.speculation(&before).unwrap();
         let want = Speculation {
             drafts: 25,
             draft_tokens: 75,
@@ -134,8 +169,30 @@ vllm:spec_decode_num_accepted_tokens_per_pos_total{engine=\"0\",position=\"0\"} 
         };
         assert_eq!(speculation, want);
         assert!((speculation.acceptance_length() - 3.0).abs() < 1e-12);
-        assert_eq!(before.since(&before), None);
-        assert_eq!(Counters::read("vllm:num_requests_running 1\n"), None);
+        assert_eq!(before.speculation(&before), None);
+        assert_eq!(Counters::read("vllm:num_requests_running 1\n"), Counters::default());
+    }
+
+    #[test]
+    fn denoising_and_lookups_are_counted() {
+        let (before, after) = between(
+            "vllm:prefix_cache_queries_total{engine=\"0\"} 100\n\
+             vllm:prefix_cache_hits_total{engine=\"0\"} 1\n",
+            "vllm:diffusion_num_denoising_steps_total 40.0\n\
+             vllm:diffusion_num_canvas_positions_total 1280\n\
+             vllm:diffusion_num_committed_tokens_total 256\n\
+             vllm:prefix_cache_queries_total{engine=\"0\"} 164\n\
+             vllm:prefix_cache_queries_created{engine=\"0\"} 1.7e9\n\
+             vllm:external_prefix_cache_queries_total{engine=\"0\"} 9\n\
+             vllm:prefix_cache_hits_total{engine=\"0\"} 49\n",
+        );
+        assert_eq!(
+            after.diffusion(&before),
+            Some(Diffusion { steps: 40, positions: 1280, committed: 256 })
+        );
+        assert_eq!(after.diffusion(&after), None);
+        assert_eq!(after.prefix_cache(&before), Some(LookedUp { tokens: 64, found: 48 }));
+        assert_eq!(after.prefix_cache(&after), None);
     }
 
     proptest! {

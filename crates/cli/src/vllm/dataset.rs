@@ -6,8 +6,8 @@ use crate::{Failure, Plan};
 use servebench_backends::vllm::{Form, VllmBackend};
 use servebench_datasets::vllm::{
     CustomOptions, HfOptions, PrefixRepetitionOptions, QuestionOptions, RandomMediaOptions,
-    RandomOptions, RerankOptions, SonnetOptions, SpeedBenchSubset, TimedTraceOptions, VllmDataset,
-    VllmDatasetOptions,
+    RandomOptions, RerankOptions, ShareGptOptions, SonnetOptions, SpeedBenchSubset,
+    TimedTraceOptions, VllmDataset, VllmDatasetOptions,
 };
 
 /// What the dataset's flags are read beside.
@@ -99,7 +99,10 @@ impl Beside<'_> {
                         .unwrap_or(own.output_len),
                 })
             }
-            "sharegpt" => VllmDataset::ShareGpt { output_len: length(args.sharegpt_output_len)? },
+            "sharegpt" => VllmDataset::ShareGpt(ShareGptOptions {
+                output_len: length(args.sharegpt_output_len)?,
+                prompt_lens: None,
+            }),
             "random-mm" => {
                 self.random_media(args, length(args.random_output_len)?.unwrap_or(output))?
             }
@@ -118,6 +121,10 @@ impl Beside<'_> {
                 distance: (
                     args.hf.blazedit_min_distance.unwrap_or(0.0),
                     args.hf.blazedit_max_distance.unwrap_or(1.0),
+                ),
+                seconds: (
+                    args.hf.asr_min_audio_len_sec.filter(|least| *least > 0.0),
+                    args.hf.asr_max_audio_len_sec.filter(|most| *most > 0.0 && most.is_finite()),
                 ),
                 categories: args.hf.bfcl_categories.as_deref().map(parts).unwrap_or_default(),
             }),

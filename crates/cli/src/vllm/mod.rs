@@ -18,6 +18,7 @@ mod result;
 mod run;
 mod server;
 mod session;
+mod startup;
 pub mod sweep;
 mod throughput;
 mod values;
@@ -25,13 +26,22 @@ mod workloads;
 
 pub use arguments::plain;
 pub use latency::{LATENCY_FLAGS, LatencyArgs, latency, parse_latency};
-pub use offline::OfflineArgs;
+pub use offline::{AroundArgs, OfflineArgs};
 pub use plan::{RampPlan, VllmLoadPlan, VllmPlan, VllmReportPlan, VllmServeArgs};
 pub use run::serve;
+pub use startup::{STARTUP_FLAGS, StartupArgs, parse_startup, startup};
 pub use throughput::{THROUGHPUT_FLAGS, ThroughputArgs, parse_throughput, throughput};
 pub use workloads::{
-    LONG_DOCUMENT_QA_FLAGS, LongDocumentQaArgs, RepeatMode, long_document_qa,
-    parse_long_document_qa,
+    CONVERT_SHAREGPT_FLAGS, ConversationSampling, ConvertShareGptArgs, MULTI_TURN_FLAGS,
+    MultiTurnArgs, MultiTurnLoadArgs, MultiTurnReportArgs, MultiTurnTargetArgs, convert_sharegpt,
+    multi_turn, parse_convert_sharegpt, parse_multi_turn,
+};
+pub use workloads::{
+    LONG_DOCUMENT_QA_FLAGS, LongDocumentQaArgs, PREFIX_CACHING_FLAGS, PRIORITIZATION_FLAGS,
+    PrefixCachingArgs, PrioritizationArgs, RepeatMode, STRUCTURED_OUTPUT_FLAGS,
+    StructuredOutputArgs, long_document_qa, parse_long_document_qa, parse_prefix_caching,
+    parse_prioritization, parse_structured_output, prefix_caching, prioritization,
+    structured_output,
 };
 
 use crate::{Failure, Io, parse_as};
@@ -53,10 +63,11 @@ pub fn parse_serve<A: Parser + CommandFactory>(
     parse_as(plain(arguments, VLLM_FLAGS)?, "vllm bench serve", VLLM_FLAGS, io)
 }
 
-/// Reads bytes from outside, for fuzzing: a `--config` file and a page of counters.
+/// Reads bytes from outside, for fuzzing: a `--config` file, a page of counters, a server's log.
 #[doc(hidden)]
 pub fn read_foreign_bytes(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     drop(arguments::entries(&text));
     drop(counters::Counters::read(&text));
+    startup::read_foreign_bytes(&text);
 }

@@ -6,8 +6,10 @@ use super::args::{
 };
 use super::dataset::Beside;
 use super::plots;
-use crate::args::{LoadArgs, OwnArgs, ReportArgs, SamplingArgs, TargetArgs};
+use crate::args::{LoadArgs, OwnArgs, RecordArgs, ReportArgs, SamplingArgs, TargetArgs};
+use crate::endings::EndingPlan;
 use crate::exit::OrCode;
+use crate::record::RecordPlan;
 use crate::{Code, Environment, Failure, Plan, ServingArgs};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -90,6 +92,9 @@ pub struct VllmLoadPlan {
     pub ramp: Option<RampPlan>,
     /// Whether each request is sent when its row says.
     pub self_timed: bool,
+    /// Whether gaps are stretched until the whole run has the rate, and the first request waits for one;
+    /// else they are as they were drawn, and the first request is sent at once.
+    pub stretched: bool,
     /// Most requests under way at once.
     pub max_concurrency: Option<usize>,
     /// Probe requests per second; 0 for none.
@@ -100,6 +105,8 @@ pub struct VllmLoadPlan {
     pub lora_assignment: LoraAssignment,
     /// Whether the server is profiled.
     pub profile: bool,
+    /// When the run ends before everything is sent and answered.
+    pub endings: EndingPlan,
 }
 
 /// A rate that rises.
@@ -228,11 +235,13 @@ impl VllmPlan {
                 burstiness: burstiness.get(),
                 ramp,
                 self_timed,
+                stretched: true,
                 max_concurrency: run.load.max_concurrency,
                 probe_request_rate: probe,
                 lora_modules: target.lora_modules,
                 lora_assignment: target.lora_assignment.unwrap_or_default(),
                 profile: load.profile,
+                endings: run.load.endings,
             },
             ignore_eos,
             logprobs: content.logprobs,
@@ -244,6 +253,13 @@ impl VllmPlan {
             report: report_plan(report, info.pooling)?,
             run,
         })
+    }
+
+    /// The same plan, recorded if that is asked for.
+    #[must_use]
+    pub fn recorded(mut self, args: RecordArgs) -> Self {
+        self.run.record = RecordPlan::new(args);
+        self
     }
 
     /// Prints the plan as JSON.
@@ -340,12 +356,13 @@ fn shared(
             cold_connections: transport.cold_connections,
             receive_stamps: transport.receive_stamps,
             http_reader: transport.http_reader,
+            endings: transport.endings.clone(),
             ..LoadArgs::default()
         },
         sampling: SamplingArgs {
-            idle_timeout: transport.idle_timeout,
-            ca_file: transport.ca_file.clone(),
             insecure: target.insecure,
+            limits: transport.limits.clone(),
+            network: transport.network.clone(),
             ..SamplingArgs::default()
         },
         report: ReportArgs {

@@ -5,7 +5,7 @@ use super::args::LoraAssignment;
 use crate::exit::OrCode;
 use crate::prepare::{BODIES, PlanHash, Prepared, WARMUP_OUTPUT, WARMUP_SEED};
 use crate::{Code, Failure};
-use servebench_arrival::{Burstiness, Rate, stretched};
+use servebench_arrival::{Burstiness, Gamma, Rate, stretched};
 use servebench_backends::vllm::VllmOptions;
 use servebench_core::random::{Draws, PythonRandom};
 use servebench_core::{Prompt, Protocol, Request, Sample, Stamp};
@@ -39,7 +39,11 @@ pub(super) fn schedule(
         return Ok(ramp.ramp()?.schedule(count, burstiness, &mut draws.numpy));
     }
     let rate = Rate::per_second(load.request_rate).or_code(Code::Usage)?;
-    Ok(stretched(count, rate, burstiness, &mut draws.numpy))
+    Ok(if load.stretched {
+        stretched(count, rate, burstiness, &mut draws.numpy)
+    } else {
+        Gamma::new(rate, burstiness, &mut draws.numpy).take(count).collect()
+    })
 }
 
 /// Encodes every request. `draws` go on where the dataset left them: first the times, then the

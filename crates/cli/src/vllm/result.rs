@@ -6,19 +6,20 @@ use super::plots;
 use crate::exit::OrCode;
 use crate::names::Names;
 use crate::prepare::Prepared;
-use crate::serve::{Checkup, MeasuredRun, is_cancelled, say_failures};
+use crate::serve::{Checkup, MeasuredRun, say_failures};
 use crate::signals::Interrupts;
-use crate::{Code, Environment, Failure, Io};
+use crate::{Code, Environment, Failure, Io, endings};
 use serde_json::{Map, Value, json};
 use servebench_core::{Record, Sample};
 use servebench_http::Stamps;
 use servebench_metrics::verdict::Verdict;
 use servebench_metrics::{ItlRule, Measured, Options, aggregate};
 use servebench_report::vllm::{
-    ProbeStats, RampInfo, Speculation, VllmInfo, VllmReport, file_name, pytorch, result, table,
-    write,
+    Diffusion, ProbeStats, RampInfo, Speculation, VllmInfo, VllmReport, file_name, pytorch, result,
+    table, write,
 };
 use servebench_report::{Report, RequestRate, RunInfo};
+use servebench_run::EndedBy;
 use servebench_tokens::Tokenizer;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,7 @@ pub(super) struct Outcome<'a> {
     pub(super) workers: usize,
     pub(super) mismatch: u64,
     pub(super) speculation: Option<Speculation>,
+    pub(super) diffusion: Option<Diffusion>,
     pub(super) probe: Option<ProbeStats>,
 }
 
@@ -42,6 +44,36 @@ impl Outcome<'_> {
         environment: &Environment,
         interrupts: &Interrupts,
         io: &Io,
+    ) -> Result<Code, Failure> {
+        self.fold(tokenizer, interrupts, io, |report| {
+            let printed = io.print(table(&report).trim_end());
+            self.tell(io);
+            let plan = self.plan;
+            if plan.report.writes() {
+                let path = self.path(&report.info);
+                if plan.report.save {
+                    self.save(&report, &path, environment, io)?;
+                }
+                self.draw(&report, &path, io)?;
+            }
+            printed.or_code(Code::Output)
+        })
+    }
+
+    /// Says what failed, and why the run ended early if it did.
+    pub(super) fn tell(&self, io: &Io) {
+        let finished = &self.measured.finished;
+        say_failures(&finished.records, io);
+        self.plan.run.load.endings.tell(finished, io);
+    }
+
+    /// Gives what the requests come to to `show`, which prints and writes it, and says how the command ends.
+    pub(super) fn fold(
+        &self,
+        tokenizer: Option<&Tokenizer>,
+        interrupts: &Interrupts,
+        io: &Io,
+        show: impl FnOnce(VllmReport<'_>) -> Result<(), Failure>,
     ) -> Result<Code, Failure> {
         let records = &self.measured.finished.records;
         let measured = measure_each(records, tokenizer);
@@ -64,29 +96,22 @@ impl Outcome<'_> {
         }
         .health();
         let verdict = client.verdict;
+        let completed = aggregates.completed;
         let run_info = RunInfo { client: Some(client), ..self.run_info(interrupts) };
-        let report = VllmReport {
+        show(VllmReport {
             info: self.info(tokenizer),
             base: Report { info: run_info, aggregates, itl_rule: ItlRule::PerChunk, details: None },
             requests: &measured,
-        };
-        let printed = io.print(table(&report).trim_end());
-        say_failures(records, io);
-        if plan.report.writes() {
-            let path = self.path(&report.info);
-            if plan.report.save {
-                self.save(&report, &path, environment, io)?;
-            }
-            self.draw(&report, &path, io)?;
-        }
-        printed.or_code(Code::Output)?;
+        })?;
         if let Some(code) = interrupts.code() {
             return Ok(code);
         }
-        let run = &report.base.aggregates;
-        let share = run.completed as f64 / ((run.completed + run.failed) as f64).max(1.0);
+        if let Some(code) = endings::code(&self.measured.finished) {
+            return Ok(code);
+        }
+        let share = endings::success_rate(&self.measured.finished, completed);
         let enough = plan.run.report.min_success_rate.is_none_or(|least| share >= least);
-        if run.completed == 0 || !enough {
+        if completed == 0 || !enough {
             return Ok(Code::Requests);
         }
         if plan.run.client.fail_if_client_bound && verdict == Verdict::ClientBound {
@@ -106,6 +131,7 @@ impl Outcome<'_> {
             "dataset": plan.dataset.dataset.name(),
             "requests": self.prepared.job.requests.len(),
             "unsent": self.measured.finished.unsent,
+            "ended_by": self.measured.finished.ended_by.map(EndedBy::name),
             "length_mismatch": self.mismatch,
             "stamps": if self.measured.stamps == Stamps::Kernel { "kernel" } else { "user" },
             "dns_ms": self.measured.lookup.as_secs_f64() * 1e3,
@@ -134,6 +160,7 @@ impl Outcome<'_> {
             rtfx: self.rtfx(),
             probe: self.probe,
             speculation: self.speculation.clone(),
+            diffusion: self.diffusion,
             own,
         }
     }
@@ -186,7 +213,7 @@ impl Outcome<'_> {
             started_at_unix: Some(run.started_at_unix),
             plan_sha256: Some(self.prepared.sha256.clone()),
             interrupted: interrupts.code().is_some(),
-            partial: run.finished.unsent > 0 || run.finished.records.iter().any(is_cancelled),
+            partial: endings::is_partial(&run.finished),
             warmup_prompts: Some(self.prepared.warmup_prompts.into()),
             workers: Some(self.workers as u64),
             ..RunInfo::default()
@@ -194,7 +221,7 @@ impl Outcome<'_> {
     }
 
     /// Where the result is, or would be.
-    fn path(&self, info: &VllmInfo) -> PathBuf {
+    pub(super) fn path(&self, info: &VllmInfo) -> PathBuf {
         let plan = &self.plan.report;
         let name = plan.filename.clone().unwrap_or_else(|| file_name(info).into());
         match &plan.dir {
@@ -236,7 +263,7 @@ impl Outcome<'_> {
         let line = Value::Object(result.clone()).to_string();
         if let Err(error) = write(path, &line, plan.append) {
             // What was measured is not lost to a path problem.
-            let hint = match io.print(&line) {
+            let hint = match io.deliver(&line) {
                 Ok(()) => "the result went to standard output instead",
                 Err(_) => "standard output could not be written either",
             };

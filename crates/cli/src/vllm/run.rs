@@ -6,7 +6,10 @@ use super::prepare::prepare;
 use super::result::Outcome;
 use super::session::Session;
 use crate::exit::OrCode;
+use crate::raw_log::EndFacts;
+use crate::record::Blank;
 use crate::{Code, Environment, Failure, Io};
+use serde_json::json;
 use servebench_core::random::Draws;
 use servebench_report::vllm::check_folder;
 use std::path::Path;
@@ -23,6 +26,7 @@ pub fn serve(plan: &VllmPlan, environment: &Environment, io: &Io) -> Result<Code
         // A result that cannot be written is noticed before it is measured.
         check_folder(&folder(plan)).or_code(Code::Output)?;
     }
+    let blank = plan.run.record.as_ref().map(Blank::create).transpose()?;
     let session = Session::open(plan, environment, io)?;
     let mut draws = Draws::new(plan.dataset.seed);
     io.say(format_args!("preparing requests ({})", plan.dataset.dataset.name()));
@@ -34,16 +38,26 @@ pub fn serve(plan: &VllmPlan, environment: &Environment, io: &Io) -> Result<Code
     drop(ticker);
 
     let around = Around::new(&session, &prepared);
-    let measured = session.measure(&prepared, Some(&around))?;
+    let name = plan.backend.name();
+    let begin = |blank: Blank| blank.begin(name, Some(&plan.endpoint), json!({"plan": plan}), io);
+    let recording = blank.map(begin).transpose()?;
+    let measured = session.measure_recorded(&prepared, Some(&around), recording.as_ref())?;
+    let workers = session.workers(&prepared);
+    if let Some(recording) = recording {
+        let interrupted = session.interrupts.code().is_some();
+        let facts = EndFacts::new(&measured, workers as u64, interrupted);
+        recording.finish(&measured.finished.records, &[], &facts, io);
+    }
     let state = around.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     let outcome = Outcome {
         plan,
         names,
         prepared: &prepared,
         measured,
-        workers: session.workers(&prepared),
+        workers,
         mismatch,
         speculation: state.speculation,
+        diffusion: state.diffusion,
         probe: state.probe,
     };
     outcome.report(tokenizer, environment, &session.interrupts, io)

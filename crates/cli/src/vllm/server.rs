@@ -45,11 +45,11 @@ pub(super) async fn first_model(caller: &Caller<TcpConnect>) -> Result<Listed, F
     Ok(Listed { id, root })
 }
 
-/// The server's counters of speculative decoding; `None` where it has none.
+/// The server's counters; `None` where it tells none.
 pub(super) async fn counters(caller: &Caller<TcpConnect>) -> Option<Counters> {
     let answer = caller.call(Method::GET, "/metrics", None, LIMIT).await.ok()?;
     let text = String::from_utf8_lossy(&answer.body);
-    answer.is_ok().then(|| Counters::read(&text)).flatten()
+    answer.is_ok().then(|| Counters::read(&text))
 }
 
 /// Cuts prompts that are longer by the server's tokenizer than they should be. Returns how many were

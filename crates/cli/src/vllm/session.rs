@@ -6,15 +6,18 @@ use crate::exit::OrCode;
 use crate::names::{Names, load as load_tokenizer};
 use crate::prepare::Prepared;
 use crate::progress::Ticker;
+use crate::record::Recording;
 use crate::serve::{Beside, MeasuredRun, Phases, Server, hub, measure, workers_for};
 use crate::signals::Interrupts;
 use crate::{Code, Environment, Failure, Io};
+use serde_json::Value;
 use servebench_core::random::Draws;
 use servebench_datasets::vllm::{VllmLoaded, load_from};
-use servebench_http::{Caller, TcpConnect};
+use servebench_http::{Caller, Method, TcpConnect};
 use servebench_run::Stop;
 use servebench_tokens::{Hub, Tokenizer};
 use std::path::PathBuf;
+use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// What a command works with once its server is ready.
@@ -26,9 +29,9 @@ pub(super) struct Session<'a> {
     pub(super) caller: Caller<TcpConnect>,
     pub(super) names: Names,
     pub(super) tokenizer: Option<Tokenizer>,
+    pub(super) hub: Hub,
     stop: Stop,
     runtime: Runtime,
-    hub: Hub,
     program: Option<PathBuf>,
 }
 
@@ -71,9 +74,9 @@ impl<'a> Session<'a> {
             caller,
             names,
             tokenizer,
+            hub,
             stop,
             runtime,
-            hub,
             program,
         })
     }
@@ -100,6 +103,23 @@ impl<'a> Session<'a> {
         Ok(loaded)
     }
 
+    /// The same session for another plan of the same server.
+    pub(super) fn with_plan<'b>(self, plan: &'b VllmPlan) -> Session<'b>
+    where
+        'a: 'b,
+    {
+        Session { plan, ..self }
+    }
+
+    /// What the server answers at `path`, if it does, as JSON where it is.
+    pub(super) fn ask(&self, path: &str) -> Option<Value> {
+        const LIMIT: Duration = Duration::from_secs(30);
+        let call = self.caller.call(Method::GET, path, None, LIMIT);
+        let answer = self.runtime.block_on(call).ok().filter(|answer| answer.is_ok())?;
+        let text = || Value::String(String::from_utf8_lossy(&answer.body).into_owned());
+        Some(serde_json::from_slice(&answer.body).unwrap_or_else(|_| text()))
+    }
+
     /// Shows how far tokenizing is, until it is dropped.
     pub(super) fn preparing(&self) -> Ticker {
         match &self.tokenizer {
@@ -122,6 +142,16 @@ impl<'a> Session<'a> {
         prepared: &Prepared,
         beside: Option<&dyn Beside>,
     ) -> Result<MeasuredRun, Failure> {
+        self.measure_recorded(prepared, beside, None)
+    }
+
+    /// The same, recorded if that is asked for.
+    pub(super) fn measure_recorded(
+        &self,
+        prepared: &Prepared,
+        beside: Option<&dyn Beside>,
+        recording: Option<&Recording>,
+    ) -> Result<MeasuredRun, Failure> {
         let phases = Phases {
             plan: &self.plan.run,
             prepared,
@@ -129,6 +159,7 @@ impl<'a> Session<'a> {
             workers: self.workers(prepared),
             program: self.program.as_deref(),
             beside,
+            recording,
         };
         measure(&phases, &self.runtime, &self.stop, &self.interrupts, self.io).map_err(own_words)
     }

@@ -63,6 +63,11 @@ impl<'a> BitReader<'a> {
         u64::from_le_bytes(word) >> shift
     }
 
+    /// Bits read so far.
+    pub(super) fn at(&self) -> usize {
+        self.at
+    }
+
     pub(super) fn skip(&mut self, count: u32) {
         self.at += count as usize;
     }

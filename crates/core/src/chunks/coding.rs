@@ -71,7 +71,7 @@ impl Model {
         let half = (most / 2).cast_signed();
         let (off, size) =
             if quick { (off, size) } else { (off.clamp(-half, half), size.min(most)) };
-        self.gap += off >> self.seen.min(3);
+        self.gap = self.gap.wrapping_add(off >> self.seen.min(3));
         self.spread = self.spread - (self.spread >> self.seen) + (size << 4 >> self.seen);
         self.seen = (self.seen + 1).min(SOON);
         self.before = chunk;
@@ -170,7 +170,12 @@ impl<'a> Reader<'a> {
         Self { bits: BitReader::new(bytes, tail), model: Model::default() }
     }
 
-    /// The next chunk. There must be one.
+    /// Bits read so far.
+    pub(super) fn bits(&self) -> usize {
+        self.bits.at()
+    }
+
+    /// The next chunk. There must be one; of bits that no writer wrote comes any chunk.
     pub(super) fn read(&mut self) -> Packed {
         let before = self.model.before;
         let (mut ones, mut flags) = (self.read_ones(), PLAIN);
@@ -208,7 +213,7 @@ impl<'a> Reader<'a> {
     }
 
     fn read_full(&mut self) -> u64 {
-        let length = self.bits.get(LENGTH) as u32;
+        let length = (self.bits.get(LENGTH) as u32).min(u64::BITS);
         let low = self.bits.get(length.min(BitWriter::MOST));
         let high = self.bits.get(length.saturating_sub(BitWriter::MOST));
         low | high << BitWriter::MOST

@@ -12,6 +12,7 @@
 //! assert_eq!(draws.python.choices_index(100, 3), [63, 2, 27]);
 //! ```
 
+mod counts;
 mod gamma;
 mod numpy;
 mod pcg;

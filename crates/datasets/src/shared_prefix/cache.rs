@@ -77,7 +77,11 @@ impl Entry {
         let sha256 = hexadecimal(&Sha256::digest(&rows));
         let header = Header { format: FORMAT, key: &self.key, sha256: &sha256 };
         std::fs::create_dir_all(&self.folder)?;
-        let mut file = tempfile::NamedTempFile::new_in(&self.folder)?;
+        let mut builder = tempfile::Builder::new();
+        // As any new file of the user's.
+        #[cfg(unix)]
+        builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+        let mut file = builder.tempfile_in(&self.folder)?;
         writeln!(file, "{}", serde_json::to_string(&header)?)?;
         file.write_all(rows.as_bytes())?;
         file.persist(self.path())?;

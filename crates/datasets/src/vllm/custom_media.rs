@@ -1,7 +1,7 @@
 //! `custom_image` and `custom_audio`: JSONL files of prompts with images or audio.
 
 use super::custom::CustomOptions;
-use super::media::{audio_of, image_at, message, read_audio, read_image, wav};
+use super::media::{Recording, audio_of, image_at, message, read_image, wav};
 use super::shared::{finish, need_path, shuffle};
 use super::{VllmDatasetOptions, VllmLoaded};
 use crate::lines::{bad_line, numbered};
@@ -147,7 +147,7 @@ fn interleaved(content: &Value, inside: bool) -> Result<(String, Vec<Value>), St
 /// Audio by the path of its file, or as its samples with their rate.
 fn audio_part(audio: &Value) -> Result<Value, String> {
     if let Some(path) = audio.as_str() {
-        return read_audio(path);
+        return Recording::read(path).map(|recording| recording.part);
     }
     let pair = match audio {
         Value::Array(pair) => pair.first().zip(pair.get(1)),

@@ -3,7 +3,7 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use servebench_core::Prompt;
+use servebench_core::{Audio, Prompt};
 use std::path::Path;
 
 /// A user's message: the text, then the media.
@@ -72,11 +72,27 @@ pub(super) fn audio_of(file: &[u8]) -> Result<Value, String> {
     }))
 }
 
-/// The part for the recording in a file.
-pub(super) fn read_audio(path: &str) -> Result<Value, String> {
-    let path = path.strip_prefix("file://").unwrap_or(path);
-    let file = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
-    audio_of(&file).map_err(|problem| format!("{path}: {problem}"))
+/// A recording as a part of a message.
+#[derive(Debug, PartialEq)]
+pub(super) struct Recording {
+    /// The part.
+    pub(super) part: Value,
+    /// How long it plays, where its file tells.
+    pub(super) seconds: Option<f64>,
+}
+
+impl Recording {
+    /// Of the bytes of a file.
+    pub(super) fn of(file: &[u8]) -> Result<Self, String> {
+        Ok(Self { part: audio_of(file)?, seconds: Audio::seconds_of(file) })
+    }
+
+    /// Of a file.
+    pub(super) fn read(path: &str) -> Result<Self, String> {
+        let path = path.strip_prefix("file://").unwrap_or(path);
+        let file = std::fs::read(path).map_err(|error| format!("{path}: {error}"))?;
+        Self::of(&file).map_err(|problem| format!("{path}: {problem}"))
+    }
 }
 
 /// A WAV file of 16-bit samples: `frames` of one value from -1 to 1 for each channel.

@@ -13,6 +13,7 @@ mod fit;
 mod hf;
 mod lengths;
 mod media;
+mod multi_turn;
 mod prefix_repetition;
 mod questions;
 mod random;
@@ -21,18 +22,25 @@ mod rerank;
 mod shared;
 mod sharegpt;
 mod sonnet;
+mod structured;
 mod timed_trace;
 
 pub use buckets::{MediaBuckets, MediaBucketsError, MediaShape};
 pub use custom::CustomOptions;
 pub use hf::HfOptions;
 pub use lengths::RangeRatio;
+pub use multi_turn::{
+    GeneratorConfig, LengthDistribution, MultiTurnConversation, MultiTurnInput, ShareGptConversion,
+    ShareGptConverted, convert_share_gpt, generate_multi_turn, load_multi_turn,
+};
 pub use prefix_repetition::PrefixRepetitionOptions;
 pub use questions::{QuestionOptions, SpeedBenchSubset};
 pub use random::RandomOptions;
 pub use random_mm::RandomMediaOptions;
 pub use rerank::RerankOptions;
+pub use sharegpt::ShareGptOptions;
 pub use sonnet::SonnetOptions;
+pub use structured::{StructuredKind, StructuredLoaded, StructuredOptions, load_structured};
 pub use timed_trace::TimedTraceOptions;
 
 use crate::DatasetError;
@@ -53,10 +61,7 @@ pub enum VllmDataset {
     Random(RandomOptions),
     /// A ShareGPT file.
     #[serde(rename = "sharegpt")]
-    ShareGpt {
-        /// Output length of every request, in place of the reply's.
-        output_len: Option<u32>,
-    },
+    ShareGpt(ShareGptOptions),
     /// A JSONL file of prompts.
     Custom(CustomOptions),
     /// Random prompts that share prefixes.
@@ -99,6 +104,8 @@ pub enum VllmDataset {
     CustomAudio(CustomOptions),
     /// A dataset of the hub.
     Hf(HfOptions),
+    /// Prompts whose replies must have a given form.
+    Structured(StructuredOptions),
 }
 
 impl VllmDataset {
@@ -106,7 +113,7 @@ impl VllmDataset {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Random(_) => "random",
-            Self::ShareGpt { .. } => "sharegpt",
+            Self::ShareGpt(_) => "sharegpt",
             Self::Custom(_) => "custom",
             Self::PrefixRepetition(_) => "prefix_repetition",
             Self::BurstGpt { .. } => "burstgpt",
@@ -119,6 +126,7 @@ impl VllmDataset {
             Self::CustomImage { .. } => "custom_image",
             Self::CustomAudio(_) => "custom_audio",
             Self::Hf(_) => "hf",
+            Self::Structured(own) => own.kind.name(),
         }
     }
 
@@ -233,9 +241,7 @@ pub fn load_from(
 ) -> Result<VllmLoaded, DatasetError> {
     match &options.dataset {
         VllmDataset::Random(random) => random::load(random, options, tokenizer),
-        VllmDataset::ShareGpt { output_len } => {
-            sharegpt::load(*output_len, options, tokenizer, draws)
-        }
+        VllmDataset::ShareGpt(own) => sharegpt::load(own, options, tokenizer, draws),
         VllmDataset::Custom(custom) => custom::load(custom, options, tokenizer, draws),
         VllmDataset::PrefixRepetition(own) => {
             prefix_repetition::load(own, options, tokenizer, draws)
@@ -257,14 +263,19 @@ pub fn load_from(
             custom_media::load(Kind::Audio, rows, options, tokenizer, draws)
         }
         VllmDataset::Hf(own) => hf::load(own, options, tokenizer, hub, draws),
+        VllmDataset::Structured(own) => {
+            load_structured(own, options, tokenizer, hub, draws).map(|loaded| loaded.rows)
+        }
     }
 }
+
+pub(crate) use multi_turn::fuzzed as fuzzed_multi_turn;
 
 /// The body of a fuzz target: bytes as a row of each file that is read.
 pub(crate) fn fuzzed(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let tokenizer = Tokenizer::byte_level();
-    if let Ok(Some(sample)) = sharegpt::sample(&text, None, &tokenizer) {
+    if let Ok(Some(sample)) = sharegpt::sample(&text, &ShareGptOptions::default(), &tokenizer) {
         assert!(shared::is_usual(sample.prompt_len, sample.output_len, false), "an unusual length");
     }
     let own = CustomOptions { output_len: None };
@@ -282,6 +293,7 @@ pub(crate) fn fuzzed(bytes: &[u8]) {
         drop(custom_media::Row::read(&text, Kind::Audio, &custom));
     }
     drop(hf::Call::read(&text));
+    structured::fuzzed(&text);
     drop(text.parse::<MediaBuckets>());
     drop(timed_trace::Row::read(&text, &TimedTraceOptions::default()));
 }

@@ -5,17 +5,38 @@ use super::shared::{finish, is_usual, need, need_path, shuffle};
 use super::{VllmDatasetOptions, VllmLoaded};
 use crate::{DatasetError, corpus};
 use rayon::prelude::*;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use servebench_core::random::Draws;
 use servebench_core::{Counted, Prompt, Sample};
 use servebench_tokens::{Tokenizer, TokensError};
 use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 /// Rows that are read at a time.
 const BATCH: usize = 1024;
+
+/// Which conversations of a ShareGPT file are used, and how.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ShareGptOptions {
+    /// Output length of every request, in place of the reply's.
+    pub output_len: Option<u32>,
+    /// Lengths of the prompts that are used, in tokens; `None`: those usual for such data, as the replies'
+    /// have to be then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompt_lens: Option<RangeInclusive<u32>>,
+}
+
+impl ShareGptOptions {
+    fn uses(&self, prompt_len: u32, output_len: u32) -> bool {
+        match &self.prompt_lens {
+            Some(lens) => lens.contains(&prompt_len),
+            None => is_usual(prompt_len, output_len, self.output_len.is_some()),
+        }
+    }
+}
 
 /// A row as far as its use is decided by.
 #[derive(Deserialize)]
@@ -42,7 +63,7 @@ struct Turn<'a> {
 }
 
 pub(super) fn load(
-    output_len: Option<u32>,
+    own: &ShareGptOptions,
     options: &VllmDatasetOptions,
     tokenizer: Option<&Tokenizer>,
     draws: &mut Draws,
@@ -66,32 +87,30 @@ pub(super) fn load(
     while samples.len() < wanted && !rest.is_empty() {
         let (batch, later) = rest.split_at(rest.len().min(BATCH));
         rest = later;
-        let read: Vec<_> =
-            batch.par_iter().map(|row| sample(row.get(), output_len, tokenizer)).collect();
+        let read: Vec<_> = batch.par_iter().map(|row| sample(row.get(), own, tokenizer)).collect();
         for sample in read {
             samples.extend(sample?);
         }
     }
     samples.truncate(wanted);
-    let skipped = format!("{total} rows, of which none has two turns of usual lengths");
+    let skipped = format!("{total} rows, of which none has two turns of such lengths");
     finish(samples, options, draws, (path, skipped))
 }
 
 /// The sample of a row; `None` for one without text, or of unusual length.
 pub(super) fn sample(
     row: &str,
-    output_len: Option<u32>,
+    own: &ShareGptOptions,
     tokenizer: &Tokenizer,
 ) -> Result<Option<Sample>, TokensError> {
     let Ok(row) = serde_json::from_str::<Row<'_>>(row) else { return Ok(None) };
     let [prompt, reply, ..] = row.conversations.as_slice() else { return Ok(None) };
     let prompt_len = tokenizer.count(&prompt.value, true)?;
-    let fixed = output_len.is_some();
-    let output_len = match output_len {
+    let output_len = match own.output_len {
         Some(len) => len,
         None => tokenizer.count(&reply.value, true)?,
     };
-    if !is_usual(prompt_len, output_len, fixed) {
+    if !own.uses(prompt_len, output_len) {
         return Ok(None);
     }
     Ok(Some(Sample {
@@ -124,17 +143,29 @@ mod tests {
         let row = json!({"conversations": [{"value": "what is it"}, {"value": "a cat"}],
             "image": "coco/1.jpg"});
         let tokenizer = Tokenizer::byte_level();
-        let sample = sample(&row.to_string(), Some(5), &tokenizer).unwrap().unwrap();
+        let own = ShareGptOptions { output_len: Some(5), ..ShareGptOptions::default() };
+        let sample = sample(&row.to_string(), &own, &tokenizer).unwrap().unwrap();
         let want = json!({"role": "user", "content": [{"type": "text", "text": "what is it"},
             {"type": "image_url", "image_url": {"url": "file://coco/1.jpg"}}]});
         assert_eq!(sample.prompt, Prompt::Messages(vec![want]));
         assert_eq!((sample.prompt_len, sample.output_len), (10, 5));
     }
 
+    #[test]
+    fn prompts_may_be_chosen_by_their_lengths_alone() {
+        let row = json!({"conversations": [{"value": "abc"}, {"value": ""}]}).to_string();
+        let used = |prompt_lens| {
+            let own = ShareGptOptions { prompt_lens, ..ShareGptOptions::default() };
+            sample(&row, &own, &Tokenizer::byte_level()).unwrap().is_some()
+        };
+        assert!(used(Some(3..=3)) && !used(Some(4..=9)) && !used(None));
+    }
+
     proptest! {
         #[test]
         fn no_row_panics(row in "[\\[\\]{}\":,a-z0-9conversationsvalue]{0,80}") {
-            prop_assert!(sample(&row, None, &Tokenizer::byte_level()).is_ok());
+            let own = ShareGptOptions::default();
+            prop_assert!(sample(&row, &own, &Tokenizer::byte_level()).is_ok());
         }
     }
 }

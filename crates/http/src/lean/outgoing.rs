@@ -9,8 +9,13 @@ use tokio::io::AsyncWrite;
 
 /// The head of a request, but for the lines that each request has of its own.
 pub(crate) fn preamble(method: &Method, uri: &Uri, headers: &HeaderMap) -> Vec<u8> {
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let mut head = format!("{method} {path} HTTP/1.1\r\n").into_bytes();
+    // A proxy is told the whole of it.
+    let place = if uri.scheme().is_some() {
+        uri.to_string()
+    } else {
+        uri.path_and_query().map_or("/", |path| path.as_str()).to_owned()
+    };
+    let mut head = format!("{method} {place} HTTP/1.1\r\n").into_bytes();
     for (name, value) in headers {
         if name != header::CONTENT_LENGTH {
             line(&mut head, name, value);

@@ -1,8 +1,23 @@
-//! A protocol that is easy to write by hand.
+//! A protocol that is easy to write by hand, and a clock.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use bytes::Bytes;
-use servebench_core::{Decode, End, Progress, Protocol, Reply, Request, Sample, Stamp};
+use servebench_core::{Clock, Decode, End, Progress, Protocol, Reply, Request, Sample, Stamp};
+use tokio::time::Instant;
+
+/// The runtime's own time since then.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TestClock(pub(crate) Instant);
+
+impl Clock for TestClock {
+    fn now(&self) -> Stamp {
+        Stamp::from(self.0.elapsed())
+    }
+
+    fn sleep_until(&self, at: Stamp) -> impl Future<Output = ()> {
+        tokio::time::sleep_until(self.0 + at.offset())
+    }
+}
 
 /// A protocol whose tokens are lines; `DONE` ends a reply.
 #[derive(Debug)]

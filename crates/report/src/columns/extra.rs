@@ -49,6 +49,14 @@ pub(super) fn add(t: &mut Table) {
         "Requests of the plan that were never sent.",
         every,
     );
+    t.extra(
+        "ended_by",
+        &["string", "null"],
+        "",
+        "What ended the run before everything was sent and answered: `duration_limit` (`--duration`), \
+         `no_progress` (`--no-progress-timeout`) or `interrupt`; `null` if nothing did.",
+        every,
+    );
     t.extra("plan", &["object"], "", "The plan: what was asked for, with all defaults.", every);
     t.extra(
         "conversations",

@@ -73,6 +73,13 @@ fn outcome(t: &mut Table) {
     t.count("reconnects", "connections", "Dead kept-alive connections that were replaced.", |r| {
         r.aggregates.reconnects
     });
+    t.count(
+        "retries",
+        "tries",
+        "Times a request was sent again since a try had ended before one byte of an answer; none unless \
+         `--retries` allows them. Latencies hold all tries.",
+        |r| r.aggregates.retries,
+    );
     t.count("connects", "requests", "Requests that had to connect inside their latency.", |r| {
         r.aggregates.connect.map_or(0, |connect| connect.count)
     });

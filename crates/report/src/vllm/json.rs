@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value, json};
 use servebench_metrics::Measured;
 
 /// The key under which everything of ours stands.
-const OWN: &str = "servebench";
+pub(super) const OWN: &str = "servebench";
 
 /// The result of a run: every key of `vllm bench serve` in its order and with its meaning, then
 /// `servebench`, an object with our own.
@@ -22,7 +22,7 @@ pub fn result(report: &VllmReport<'_>) -> Map<String, Value> {
     } else {
         generation(report, &mut keys);
     }
-    after(info, &mut keys);
+    after(report, &mut keys);
     for metric in Metric::ALL.into_iter().filter(|metric| report.has(*metric)) {
         statistics(report, metric, &mut keys);
     }
@@ -33,7 +33,7 @@ pub fn result(report: &VllmReport<'_>) -> Map<String, Value> {
 }
 
 /// A number; the text `inf` for an infinite one, and null for what is none.
-fn number(value: f64) -> Value {
+pub(super) fn number(value: f64) -> Value {
     match Number::from_f64(value) {
         Some(number) => Value::Number(number),
         None if value == f64::INFINITY => json!("inf"),
@@ -122,22 +122,23 @@ fn pooling(report: &VllmReport<'_>, keys: &mut Map<String, Value>) {
     }
 }
 
-fn output_len(request: &Measured<'_>) -> u64 {
+pub(super) fn output_len(request: &Measured<'_>) -> u64 {
     if request.record.is_success() { request.output_count().tokens } else { 0 }
 }
 
-fn error(request: &Measured<'_>) -> Value {
+pub(super) fn error(request: &Measured<'_>) -> Value {
     let failure = request.record.reply.failure.as_ref();
     json!(failure.map(ToString::to_string).unwrap_or_default())
 }
 
-fn itls(report: &VllmReport<'_>, request: &Measured<'_>) -> Value {
+pub(super) fn itls(report: &VllmReport<'_>, request: &Measured<'_>) -> Value {
     let gaps = request.itls(report.base.itl_rule);
     let samples = gaps.flat_map(|gap| std::iter::repeat_n(gap.seconds, gap.tokens as usize));
     samples.map(|seconds| json!(seconds)).collect()
 }
 
-fn after(info: &VllmInfo, keys: &mut Map<String, Value>) {
+fn after(report: &VllmReport<'_>, keys: &mut Map<String, Value>) {
+    let info = &report.info;
     let mut put = |key: &str, value: Value| keys.insert(key.to_owned(), value);
     if let Some(probe) = &info.probe {
         put("probe_completed", json!(probe.completed));
@@ -159,9 +160,17 @@ fn after(info: &VllmInfo, keys: &mut Map<String, Value>) {
         let shares = speculation.per_position.iter().map(|(_, share)| json!(share));
         put("spec_decode_per_position_acceptance_rates", shares.collect());
     }
+    if let Some(diffusion) = &info.diffusion {
+        put("diffusion_committed_throughput", json!(report.committed_throughput()));
+        put("diffusion_steps_per_canvas", json!(diffusion.steps_per_canvas()));
+        put("diffusion_committed_per_step", json!(diffusion.committed_per_step()));
+        put("diffusion_committed_tokens", json!(diffusion.committed));
+        put("diffusion_denoising_steps", json!(diffusion.denoising_steps() as i64));
+        put("diffusion_canvas_positions", json!(diffusion.positions));
+    }
 }
 
-fn statistics(report: &VllmReport<'_>, metric: Metric, keys: &mut Map<String, Value>) {
+pub(super) fn statistics(report: &VllmReport<'_>, metric: Metric, keys: &mut Map<String, Value>) {
     let (name, samples) = (metric.name(), report.samples(metric));
     let mut put = |statistic: &str, value: Option<f64>| {
         keys.insert(format!("{statistic}_{name}_ms"), json!(value));
@@ -175,7 +184,7 @@ fn statistics(report: &VllmReport<'_>, metric: Metric, keys: &mut Map<String, Va
 }
 
 impl VllmReport<'_> {
-    fn each(&self, of: impl Fn(&Measured<'_>) -> Value) -> Value {
+    pub(super) fn each(&self, of: impl Fn(&Measured<'_>) -> Value) -> Value {
         self.requests.iter().map(of).collect()
     }
 

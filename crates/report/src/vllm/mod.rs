@@ -3,16 +3,20 @@
 //! A [`VllmReport`] holds what both show. The numbers are those of the [`Report`] inside it, and of its
 //! requests; under the key `servebench` the result has that report's own keys.
 
+mod describe;
 mod file;
 mod json;
 mod metric;
 mod pytorch;
+mod structured;
 mod table;
 
+pub use describe::{Series, describe, worthwhile_percentiles};
 pub use file::{check_folder, file_name, write};
 pub use json::result;
 pub use metric::{Metric, percentile_label};
-pub use pytorch::pytorch;
+pub use pytorch::{pytorch, pytorch_record};
+pub use structured::{Replies, structured_file_name, structured_result, structured_table};
 pub use table::table;
 
 use crate::Report;
@@ -60,6 +64,8 @@ pub struct VllmInfo {
     pub probe: Option<ProbeStats>,
     /// What the server's counters say of speculative decoding.
     pub speculation: Option<Speculation>,
+    /// What they say of a diffusion model.
+    pub diffusion: Option<Diffusion>,
     /// What of ours goes into the result, beside the report's own keys.
     pub own: Map<String, Value>,
 }
@@ -116,6 +122,41 @@ impl Speculation {
     }
 }
 
+/// Counters of a diffusion model over a run, all of them above zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Diffusion {
+    /// Steps over a canvas, those included that commit it.
+    pub steps: u64,
+    /// Positions of the canvas, summed over steps.
+    pub positions: u64,
+    /// Tokens that were committed.
+    pub committed: u64,
+}
+
+impl Diffusion {
+    /// How many canvases were committed, each by one step: tokens over the positions of a canvas.
+    fn canvases(&self) -> f64 {
+        let canvas = self.positions as f64 / self.steps as f64;
+        self.committed as f64 / canvas
+    }
+
+    /// Steps that did not commit.
+    pub fn denoising_steps(&self) -> f64 {
+        self.steps as f64 - self.canvases()
+    }
+
+    /// Denoising steps for each canvas.
+    pub fn steps_per_canvas(&self) -> f64 {
+        self.denoising_steps() / self.canvases()
+    }
+
+    /// Tokens for each denoising step; `None` without one.
+    pub fn committed_per_step(&self) -> Option<f64> {
+        let steps = self.denoising_steps();
+        (steps > 0.0).then(|| self.committed as f64 / steps)
+    }
+}
+
 /// Everything that is reported of one run of `vllm bench serve`.
 #[derive(Debug)]
 pub struct VllmReport<'a> {
@@ -146,6 +187,12 @@ impl Samples {
 }
 
 impl VllmReport<'_> {
+    /// Tokens that a diffusion model committed, per second.
+    pub(crate) fn committed_throughput(&self) -> Option<f64> {
+        let duration = self.base.aggregates.own.duration.filter(|duration| *duration > 0.0)?;
+        self.info.diffusion.map(|diffusion| diffusion.committed as f64 / duration)
+    }
+
     /// Whether tokens were counted at all.
     pub(crate) fn tokenized(&self) -> bool {
         self.info.tokenizer_id.is_some()

@@ -35,15 +35,23 @@ pub fn pytorch(result: &Map<String, Value>, arguments: &Map<String, Value>) -> V
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     let present = METRICS.iter().filter_map(|name| Some((name, result.get(*name)?)));
-    let record = |(name, value): (&&str, &Value)| {
-        json!({
-            "benchmark": {"name": "vLLM benchmark", "extra_info": {
-                "args": arguments, "compilation_config.mode": null,
-                "optimization_level": null, "use_compile": null,
-            }},
-            "model": {"name": model},
-            "metric": {"name": name, "benchmark_values": [value], "extra_info": further},
-        })
-    };
-    present.map(record).collect()
+    present.map(|(name, value)| pytorch_record(&model, &arguments, name, value, &further)).collect()
+}
+
+/// One record: a metric and its value, with `further` information on it.
+pub fn pytorch_record(
+    model: &Value,
+    arguments: &Map<String, Value>,
+    name: &str,
+    value: &Value,
+    further: &Map<String, Value>,
+) -> Value {
+    json!({
+        "benchmark": {"name": "vLLM benchmark", "extra_info": {
+            "args": arguments, "compilation_config.mode": null,
+            "optimization_level": null, "use_compile": null,
+        }},
+        "model": {"name": model},
+        "metric": {"name": name, "benchmark_values": [value], "extra_info": further},
+    })
 }

@@ -1,6 +1,6 @@
 //! The console table.
 
-use super::{Metric, VllmReport, percentile_label};
+use super::{Diffusion, Metric, VllmReport, percentile_label};
 use crate::table::Table as Rows;
 use std::fmt::Display;
 
@@ -14,31 +14,39 @@ pub fn table(report: &VllmReport<'_>) -> String {
             table.metric(report, metric);
         }
     }
-    table.speculation(report);
-    let mut own = Rows(String::new());
-    own.client(&report.base);
-    table.0.push_str(&own.0);
-    table.line(&"=".repeat(50));
+    match &report.info.diffusion {
+        Some(diffusion) => table.diffusion(report, diffusion),
+        None => table.speculation(report),
+    }
+    table.end(report);
     table.0
 }
 
-struct Table(String);
+pub(super) struct Table(pub(super) String);
 
 impl Table {
-    fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         self.0.push_str(line);
         self.0.push('\n');
+    }
+
+    /// The section of our own, and the last line.
+    pub(super) fn end(&mut self, report: &VllmReport<'_>) {
+        let mut own = Rows(String::new());
+        own.client(&report.base);
+        self.0.push_str(&own.0);
+        self.line(&"=".repeat(50));
     }
 
     fn section(&mut self, title: &str) {
         self.line(&format!("{title:-^50}"));
     }
 
-    fn row(&mut self, label: &str, value: impl Display) {
+    pub(super) fn row(&mut self, label: &str, value: impl Display) {
         self.line(&format!("{label:<40} {:<10}", value.to_string()));
     }
 
-    fn number(&mut self, label: &str, value: Option<f64>) {
+    pub(super) fn number(&mut self, label: &str, value: Option<f64>) {
         self.row(label, format_args!("{:.2}", value.unwrap_or(0.0)));
     }
 
@@ -94,7 +102,7 @@ impl Table {
         self.number("Max probe E2EL (ms):", Some(probe.latency.max * 1e3));
     }
 
-    fn metric(&mut self, report: &VllmReport<'_>, metric: Metric) {
+    pub(super) fn metric(&mut self, report: &VllmReport<'_>, metric: Metric) {
         let (title, name) = metric.words();
         let samples = report.samples(metric);
         self.section(title);
@@ -104,6 +112,16 @@ impl Table {
             let label = format!("P{} {name} (ms):", percentile_label(q));
             self.number(&label, samples.percentile_ms(q));
         }
+    }
+
+    fn diffusion(&mut self, report: &VllmReport<'_>, diffusion: &Diffusion) {
+        self.section("Diffusion Decoding");
+        self.number("Committed throughput (tok/s):", report.committed_throughput());
+        self.number("Denoising steps per canvas:", Some(diffusion.steps_per_canvas()));
+        self.number("Committed per denoising step:", diffusion.committed_per_step());
+        self.row("Committed tokens:", diffusion.committed);
+        self.row("Denoising steps:", diffusion.denoising_steps() as i64);
+        self.row("Canvas positions evaluated:", diffusion.positions);
     }
 
     fn speculation(&mut self, report: &VllmReport<'_>) {

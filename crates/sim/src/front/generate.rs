@@ -54,6 +54,7 @@ pub(super) async fn generate(
         cached_details: order.cached_details,
         incremental: order.incremental,
         tool: order.tool.map(|name| serde_json::Value::from(name).to_string()),
+        json: order.json,
     };
     let record = TruthRecord {
         id: number,

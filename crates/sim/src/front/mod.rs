@@ -12,7 +12,7 @@ pub(crate) use reply::SimBody;
 use embeddings::Answers;
 
 use crate::clock;
-use crate::faults::{FaultPlan, StatusFault};
+use crate::faults::{CloseAfter, FaultPlan, StatusFault};
 use crate::link::Link;
 use crate::live::Live;
 use crate::state::State;
@@ -24,6 +24,7 @@ use hyper::body::Body;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 use tokio::time::Instant;
 
 /// What a path leads to.
@@ -162,6 +163,8 @@ where
         }
     };
     let mut faults = FaultPlan::draw(&live.rules, path, generates);
+    link.set_wire(faults.as_ref().map(|faults| faults.wire).unwrap_or_default());
+    let headers = faults.as_mut().map(|faults| std::mem::take(&mut faults.headers));
     let call = Call {
         state,
         live,
@@ -177,6 +180,16 @@ where
         state.counts.faults.fetch_add(1, Relaxed);
         if !faults.delay.is_zero() {
             tokio::time::sleep(faults.delay).await;
+        }
+        if let Some(reset) = faults.hang_up {
+            link.close(CloseAfter { delay: Duration::ZERO, reset, on_next_byte: false });
+        }
+        if faults.silence || faults.hang_up.is_some() {
+            if generates {
+                state.counts.refused.fetch_add(1, Relaxed);
+            }
+            // Until the connection is over.
+            return std::future::pending().await;
         }
         if let Some(status) = &faults.status {
             return Ok(injected(&call, generates, status).with_faults(link, faults));
@@ -195,7 +208,8 @@ where
         }
         Some(route) => dispatch(&call, route, &mut faults).await,
     };
-    let response = response.unwrap_or_else(|error| refusal(state, generates, &error));
+    let mut response = response.unwrap_or_else(|error| refusal(state, generates, &error));
+    set_headers(&mut response, headers.into_iter().flatten());
     Ok(match &faults {
         // Streams took their faults with them.
         Some(faults) => response.with_faults(link, faults),
@@ -253,15 +267,22 @@ fn injected(call: &Call<'_>, generates: bool, fault: &StatusFault) -> Response<S
     let mut response = Response::new(SimBody::whole(fault.body.clone()));
     *response.status_mut() =
         StatusCode::from_u16(fault.code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    for (name, value) in &fault.headers {
+    set_headers(&mut response, fault.headers.iter().cloned());
+    response
+}
+
+fn set_headers(
+    response: &mut Response<SimBody>,
+    headers: impl IntoIterator<Item = (String, String)>,
+) {
+    for (name, value) in headers {
         // Both were checked when the rule was read.
         if let (Ok(name), Ok(value)) =
-            (http::HeaderName::from_bytes(name.as_bytes()), http::HeaderValue::from_str(value))
+            (http::HeaderName::from_bytes(name.as_bytes()), http::HeaderValue::from_str(&value))
         {
             response.headers_mut().insert(name, value);
         }
     }
-    response
 }
 
 use reply::WithFaults as _;

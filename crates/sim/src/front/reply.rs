@@ -107,7 +107,7 @@ impl WithFaults for Response<SimBody> {
 
 /// Where a whole body of `length` bytes is cut, if it is, and whether by RST.
 pub(super) fn whole_cut(faults: &FaultPlan, length: usize) -> Option<(usize, bool)> {
-    let (After { after_tokens, after_bytes }, reset) = faults.cut?;
+    let (After { after_tokens, after_bytes, .. }, reset) = faults.cut?;
     let limit = after_bytes.or(after_tokens.map(u64::from)).unwrap_or(0);
     let limit = usize::try_from(limit).ok().filter(|limit| *limit < length)?;
     Some((limit, reset))

@@ -126,6 +126,8 @@ pub(crate) struct Shape {
     pub(crate) incremental: bool,
     /// The function that is called, escaped for JSON, with quotes.
     pub(crate) tool: Option<String>,
+    /// Whether the text is a JSON object, of which every token is a byte, in place of prose.
+    pub(crate) json: bool,
 }
 
 impl Shape {

@@ -37,7 +37,7 @@ impl Shape {
     pub(super) fn completions_event(&self, out: &mut Vec<u8>, lane: &Lane, to: u32) {
         out.extend_from_slice(&lane.opening);
         out.push(b'"');
-        self.live.pieces.write_text(out, lane.sent, to);
+        self.write_text(out, lane, lane.sent, to);
         out.push(b'"');
         if to < lane.total {
             out.extend_from_slice(NOT_FINISHED);
@@ -72,7 +72,7 @@ impl Shape {
                 self.push_tool_delta(out, lane, tool, boundary, to);
             } else {
                 out.extend_from_slice(b"\"content\":\"");
-                self.live.pieces.write_text(out, boundary, to);
+                self.write_text(out, lane, boundary, to);
                 out.extend_from_slice(b"\"}");
             }
             out.extend_from_slice(NOT_FINISHED);
@@ -183,7 +183,7 @@ impl Shape {
                 self.push_message(&mut out, lane);
             } else {
                 out.extend_from_slice(b",\"text\":\"");
-                self.live.pieces.write_text(&mut out, 0, lane.total);
+                self.write_text(&mut out, lane, 0, lane.total);
                 out.push(b'"');
             }
             self.push_finished(&mut out, lane);
@@ -204,12 +204,23 @@ impl Shape {
 
     fn push_message(&self, out: &mut Vec<u8>, lane: &Lane) {
         out.extend_from_slice(b",\"message\":{\"role\":\"assistant\",\"content\":");
-        let content = lane.reasoning < lane.total && self.tool.is_none();
-        self.push_text_or_null(out, lane.reasoning, lane.total, content);
+        if lane.reasoning < lane.total && self.tool.is_none() {
+            out.push(b'"');
+            self.write_text(out, lane, lane.reasoning, lane.total);
+            out.push(b'"');
+        } else {
+            out.extend_from_slice(b"null");
+        }
         out.extend_from_slice(b",\"");
         out.extend_from_slice(self.live.config.reasoning_field.name().as_bytes());
         out.extend_from_slice(b"\":");
-        self.push_text_or_null(out, 0, lane.reasoning, lane.reasoning > 0);
+        if lane.reasoning > 0 {
+            out.push(b'"');
+            self.live.pieces.write_text(out, 0, lane.reasoning);
+            out.push(b'"');
+        } else {
+            out.extend_from_slice(b"null");
+        }
         out.extend_from_slice(b",\"tool_calls\":");
         match &self.tool {
             Some(tool) if lane.reasoning < lane.total => {
@@ -223,13 +234,13 @@ impl Shape {
         out.push(b'}');
     }
 
-    fn push_text_or_null(&self, out: &mut Vec<u8>, from: u32, to: u32, present: bool) {
-        if present {
-            out.push(b'"');
-            self.live.pieces.write_text(out, from, to);
-            out.push(b'"');
+    /// Appends the text of a lane's tokens `from..to`, none of which is reasoning.
+    fn write_text(&self, out: &mut Vec<u8>, lane: &Lane, from: u32, to: u32) {
+        if self.json {
+            let reasoning = lane.reasoning;
+            write_tool_arguments(out, lane.total - reasoning, from - reasoning, to - reasoning);
         } else {
-            out.extend_from_slice(b"null");
+            self.live.pieces.write_text(out, from, to);
         }
     }
 

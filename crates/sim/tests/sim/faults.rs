@@ -180,3 +180,89 @@ async fn packed_replies_are_cut_as_well() {
     let reply = Client::new(&sim).await.post("/v1/completions", STREAM).await;
     assert_eq!((reply.values().len(), reply.complete), (3, false));
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_hung_up_request_has_no_head_and_a_silent_one_none_ever() {
+    let sim = sim(r#"[{"when": {"index": [0]}, "action": {"hang_up": {}}},
+            {"when": {"index": [1]}, "action": {"silence": {}}}]"#);
+    let request = || post("/v1/completions", STREAM);
+    assert!(Client::new(&sim).await.try_request(request()).await.is_err());
+    let mut client = Client::new(&sim).await;
+    let silent = tokio::time::timeout(Duration::from_hours(1), client.try_request(request()));
+    assert!(silent.await.is_err(), "no answer within an hour");
+    assert_eq!((sim.stats().refused, sim.stats().open_connections), (2, 1));
+    assert!(Client::new(&sim).await.try_request(request()).await.expect("an answer").complete);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_wire_is_cut_inside_heads_and_chunks() {
+    for bytes in [1, 17] {
+        let sim = sim(&format!(r#"[{{"action": {{"cut": {{"after_wire_bytes": {bytes}}}}}}}]"#));
+        let request = post("/v1/completions", STREAM);
+        assert!(Client::new(&sim).await.try_request(request).await.is_err(), "{bytes}");
+    }
+    // A byte more each time: nothing but the end is ever lost.
+    let (_, whole) = streamed(r#"{"delay": {"ms": 0}}"#).await;
+    let whole = whole.text();
+    let mut longest = 0;
+    for bytes in (150..2000).step_by(7) {
+        let sim = sim(&format!(r#"[{{"action": {{"reset": {{"after_wire_bytes": {bytes}}}}}}}]"#));
+        let Ok(reply) = Client::new(&sim).await.try_request(post("/v1/completions", STREAM)).await
+        else {
+            continue;
+        };
+        assert!(whole.starts_with(&reply.text()), "{bytes}");
+        assert!(reply.text().len() >= longest, "{bytes}");
+        longest = reply.text().len();
+        if reply.complete {
+            break;
+        }
+    }
+    assert_eq!(longest, whole.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_response_drips() {
+    let (_, reply) = streamed(r#"{"drip": {"bytes": 10, "ms": 20}}"#).await;
+    assert!(reply.complete);
+    // All of it, head and chunk sizes included, 10 bytes every 20 ms.
+    assert!(reply.head_at > ms(200) && reply.ended_at > ms(1000), "{reply:?}");
+    let bytes = reply.text().len() as u32;
+    assert!(reply.ended_at >= ms(20) * (bytes / 10), "{reply:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn headers_are_set_and_the_next_response_is_sound() {
+    let sim = sim(
+        r#"[{"when": {"index": [0]}, "action": {"headers": {"headers": {"content-type": "text/html"}}}},
+            {"when": {"index": [0]}, "action": {"drip": {"bytes": 100, "ms": 1}}}]"#,
+    );
+    let mut client = Client::new(&sim).await;
+    let reply = client.post("/v1/completions", STREAM).await;
+    assert_eq!(reply.headers["content-type"], "text/html");
+    assert!(reply.ended_at > ms(80));
+    let reply = client.post("/v1/completions", STREAM).await;
+    assert_eq!(reply.headers["content-type"], "text/event-stream; charset=utf-8");
+    assert_eq!((reply.ended_at, reply.complete), (ms(80), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_line_may_be_long() {
+    let (_, reply) =
+        streamed(r#"{"malformed": {"at_token": 1, "text": "x", "repeat": 300000}}"#).await;
+    assert!(reply.complete);
+    assert!(reply.text().contains(&"x".repeat(300_000)));
+}
+
+#[test]
+fn what_frames_a_body_cannot_be_set() {
+    let refused = |rule: &str| parse_faults(rule).expect_err("refused").to_string();
+    let framing = r#"[{"action": {"headers": {"headers": {"Content-Length": "3"}}}}]"#;
+    assert!(refused(framing).contains("frames the body"));
+    let long =
+        r#"[{"action": {"malformed": {"at_token": 0, "text": "xxxx", "repeat": 4000000000}}}]"#;
+    assert!(refused(long).contains("more than"));
+    let both = r#"[{"action": {"cut": {"after_bytes": 0, "after_wire_bytes": 0}}}]"#;
+    assert!(refused(both).contains("exclude"));
+    assert!(refused(r#"[{"action": {"drip": {"bytes": 0, "ms": 1}}}]"#).contains("bytes"));
+}

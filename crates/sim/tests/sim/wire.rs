@@ -213,6 +213,43 @@ async fn tools_are_called_when_a_choice_is_made() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_reply_is_json_where_a_schema_asks_for_it() {
+    let mut body = json!({"model": "sim", "prompt": "hey", "max_tokens": 20, "stream": true,
+        "messages": [{"role": "user", "content": "hey"}],
+        "structured_outputs": {"json": {"type": "object"}}});
+    let config = SimConfig { reasoning_tokens: 5, ..SimConfig::default() };
+    let chat = "/v1/chat/completions";
+    let events = reply_to(SimConfig::default(), "/v1/completions", &body).await.values();
+    let text: String =
+        events.iter().filter_map(|event| event["choices"][0]["text"].as_str()).collect();
+    let object: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!((text.len(), object["text"].as_str().map(str::len)), (20, Some(9)));
+    let events = reply_to(config.clone(), chat, &body).await.values();
+    let said: String = events
+        .iter()
+        .filter_map(|event| event["choices"][0]["delta"]["content"].as_str())
+        .collect();
+    assert!(said.len() == 15 && serde_json::from_str::<Value>(&said).is_ok(), "{said}");
+
+    body["stream"] = json!(false);
+    let whole = reply_to(SimConfig::default(), "/v1/completions", &body).await.json();
+    assert_eq!(whole["choices"][0]["text"], text);
+    let whole = reply_to(config, chat, &body).await.json();
+    assert_eq!(whole["choices"][0]["message"]["content"], said);
+    for other in [json!({"regex": "a"}), json!(null), json!({"json": null})] {
+        body["structured_outputs"] = other;
+        let whole = reply_to(SimConfig::default(), "/v1/completions", &body).await.json();
+        assert!(
+            whole["choices"][0]["text"].as_str().is_some_and(|text| text.starts_with("a river"))
+        );
+    }
+    body["structured_outputs"] = json!({"json": "as text"});
+    body["max_tokens"] = json!(10);
+    let whole = reply_to(SimConfig::default(), "/v1/completions", &body).await.json();
+    assert_eq!(whole["choices"][0]["text"], "{\"text\":\"x", "cut off by its limit");
+}
+
+#[tokio::test(start_paused = true)]
 async fn cached_tokens_are_told_everywhere() {
     let sim = Sim::new(SimConfig { cache_report: true, ..with_engine(instant_engine()) });
     let mut client = Client::new(&sim).await;

@@ -16,11 +16,15 @@ pub struct HubConfig {
     pub offline: bool,
     /// Requests go through a proxy, so that the endpoint itself need not be reachable.
     pub proxied: bool,
+    /// Largest file that is downloaded, in bytes.
+    pub size_limit: u64,
 }
 
 impl HubConfig {
     /// The hub's own address.
     pub const ENDPOINT: &str = "https://huggingface.co";
+    /// What a benchmark reads is far smaller: tokenizers, and the parts of datasets.
+    pub const SIZE_LIMIT: u64 = 16 << 30;
 
     /// The cache in `cache_dir` and the public hub, without a token.
     pub fn new(cache_dir: impl Into<PathBuf>) -> Self {
@@ -30,6 +34,7 @@ impl HubConfig {
             token: None,
             offline: false,
             proxied: false,
+            size_limit: Self::SIZE_LIMIT,
         }
     }
 
@@ -61,7 +66,18 @@ impl HubConfig {
             proxied: ["ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY"]
                 .iter()
                 .any(|name| get(name).is_some() || get(&name.to_ascii_lowercase()).is_some()),
+            size_limit: Self::SIZE_LIMIT,
         }
+    }
+
+    /// The hub's address without credentials.
+    pub(crate) fn shown_endpoint(&self) -> String {
+        let Some((scheme, rest)) = self.endpoint.split_once("://") else {
+            return self.endpoint.clone();
+        };
+        let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+        let host = authority.rsplit('@').next().unwrap_or_default();
+        format!("{scheme}://{host}{path}")
     }
 }
 
@@ -69,10 +85,11 @@ impl fmt::Debug for HubConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HubConfig")
             .field("cache_dir", &self.cache_dir)
-            .field("endpoint", &self.endpoint)
+            .field("endpoint", &self.shown_endpoint())
             .field("token", &self.token.as_ref().map(|_| "…"))
             .field("offline", &self.offline)
             .field("proxied", &self.proxied)
+            .field("size_limit", &self.size_limit)
             .finish()
     }
 }
@@ -128,6 +145,9 @@ mod tests {
         assert_eq!(config.endpoint, "http://mirror");
         assert_eq!(config.token.as_deref(), Some("hf_secret"));
         assert!(config.offline && config.proxied);
+        assert!(!format!("{config:?}").contains("secret"));
+        let config = from(&[("HF_ENDPOINT", "https://me:secret@mirror/hf")]);
+        assert_eq!(config.shown_endpoint(), "https://mirror/hf");
         assert!(!format!("{config:?}").contains("secret"));
         let plain = from(&[("HF_HUB_OFFLINE", "0"), ("HF_TOKEN", "")]);
         assert!(!plain.offline && !plain.proxied);

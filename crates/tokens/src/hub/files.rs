@@ -2,13 +2,28 @@
 
 use super::{Hub, MAIN, RepoKind, repo_of};
 use crate::TokensError;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use serde::Deserialize;
+use std::io::{BufReader, Read as _};
 use std::path::{Path, PathBuf};
 
 /// What is asked for when no file is: as it is called in errors.
 const LISTING: &str = "list of files";
 /// Folders below a snapshot that are looked into.
 const DEPTH: usize = 8;
+
+/// Longest list of files taken, in bytes: some 100 000 names.
+const LISTING_LIMIT: u64 = 32 << 20;
+
+/// The part of a repository's description that names its files.
+#[derive(Deserialize)]
+struct Listing {
+    siblings: Vec<Sibling>,
+}
+
+#[derive(Deserialize)]
+struct Sibling {
+    rfilename: String,
+}
 
 impl Hub {
     /// The names of a repository's files at a revision (`None`: `main`), sorted.
@@ -50,13 +65,16 @@ impl Hub {
     }
 
     fn list(&self, kind: RepoKind, repo: &str, revision: &str) -> Result<Vec<String>, TokensError> {
-        let api = self.api(repo_of(kind, repo, revision), repo, LISTING)?;
-        // As for downloads: what hf-hub makes of a strange answer is not known beforehand.
-        let info = catch_unwind(AssertUnwindSafe(|| api.info()));
-        let Ok(info) = info else {
-            return Err(self.unavailable(repo, LISTING, "the hub's answer made no sense".into()));
-        };
-        let info = info.map_err(|error| self.refused(repo, LISTING, error))?;
+        self.check_online(repo, LISTING)?;
+        let (endpoint, place) = (&self.config.endpoint, repo_of(kind, repo, revision));
+        let url = format!("{endpoint}/api/{}", place.api_url());
+        let explain = |trouble| self.explain(repo, LISTING, trouble);
+        let answer = self.get(&url, None, true).map_err(explain)?;
+        let mut text = Vec::new();
+        let body = answer.response.into_body().into_reader().take(LISTING_LIMIT);
+        let read = BufReader::new(body).read_to_end(&mut text);
+        read.map_err(|error| explain(error.into()))?;
+        let info: Listing = serde_json::from_slice(&text).map_err(|error| explain(error.into()))?;
         let names = info.siblings.into_iter().map(|file| file.rfilename);
         let mut names: Vec<String> = names.filter(|name| is_inside(name)).collect();
         names.sort_unstable();
@@ -103,7 +121,7 @@ pub fn files_under(folder: &Path) -> Vec<String> {
 }
 
 /// Whether a name from the hub stays inside the folder it is put into.
-fn is_inside(name: &str) -> bool {
+pub(super) fn is_inside(name: &str) -> bool {
     let plain = |part: &str| !part.is_empty() && part != "." && part != "..";
     name.split('/').all(plain) && !name.contains(['\\', '\0', ':'])
 }

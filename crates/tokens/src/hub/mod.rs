@@ -1,21 +1,20 @@
 //! Files of the Hugging Face hub, through the cache that the Python libraries use too.
 
 mod config;
+mod download;
 mod files;
+mod transfer;
 mod web;
 
 pub use config::HubConfig;
 pub use files::files_under;
+use files::is_inside;
 
 use crate::TokensError;
-use hf_hub::api::Progress;
-use hf_hub::api::sync::{ApiBuilder, ApiError, ApiRepo};
 use hf_hub::{Cache, Repo, RepoType};
-use std::cell::Cell;
 use std::fmt;
 use std::net::{TcpStream, ToSocketAddrs as _};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,6 +46,10 @@ pub struct Downloaded {
 type OnProgress = dyn Fn(&Downloaded) + Send + Sync;
 
 /// Fetches files of the hub once and finds them in the cache ever after.
+///
+/// Nothing that comes from there is run, no file is taken that is larger than
+/// [`HubConfig::size_limit`], and the token is shown to the hub's own server only, wherever that sends for
+/// a file.
 #[derive(Clone)]
 pub struct Hub {
     config: HubConfig,
@@ -132,21 +135,13 @@ impl Hub {
         }
     }
 
-    /// The hub's interface for a repository; `file` is what it is wanted for.
-    fn api(&self, repo: Repo, name: &str, file: &str) -> Result<ApiRepo, TokensError> {
+    /// Whether the hub may and can be asked for a file.
+    fn check_online(&self, repo: &str, file: &str) -> Result<(), TokensError> {
         if self.config.offline {
             let cache = self.config.cache_dir.clone();
-            return Err(TokensError::Offline { file: file.into(), repo: name.into(), cache });
+            return Err(TokensError::Offline { file: file.into(), repo: repo.into(), cache });
         }
-        let unavailable = |source| self.unavailable(name, file, source);
-        self.check_reachable().map_err(|error| unavailable(error.into()))?;
-        let api = ApiBuilder::from_cache(Cache::new(self.config.cache_dir.clone()))
-            .with_endpoint(self.config.endpoint.clone())
-            .with_token(self.config.token.clone())
-            .with_progress(false)
-            .build()
-            .map_err(|error| unavailable(error.into()))?;
-        Ok(api.repo(repo))
+        self.check_reachable().map_err(|error| self.unavailable(repo, file, error.into()))
     }
 
     fn unavailable(
@@ -158,69 +153,10 @@ impl Hub {
         TokensError::Download {
             file: file.into(),
             repo: repo.into(),
-            endpoint: self.config.endpoint.as_str().into(),
+            endpoint: self.config.shown_endpoint().into(),
             cache: self.config.cache_dir.as_path().into(),
             source,
         }
-    }
-
-    /// What an answer of the hub other than the file means.
-    fn refused(&self, repo: &str, file: &str, error: ApiError) -> TokensError {
-        let (file_name, repo_name) = (file.to_owned(), repo.to_owned());
-        match status_of(&error) {
-            Some(404) => TokensError::Missing { file: file_name, repo: repo_name },
-            Some(status @ (401 | 403)) => {
-                TokensError::Denied { file: file_name, repo: repo_name, status }
-            }
-            _ => self.unavailable(repo, file, error.into()),
-        }
-    }
-
-    fn download(
-        &self,
-        kind: RepoKind,
-        repo: &str,
-        revision: &str,
-        file: &str,
-    ) -> Result<PathBuf, TokensError> {
-        let api = self.api(repo_of(kind, repo, revision), repo, file)?;
-        let total = Cell::new(0);
-        let mut result = self.attempt(&api, file, &total);
-        if matches!(&result, Err(Some(error)) if is_bad_resume(error)) {
-            // What an earlier download left does not fit what the hub has now.
-            self.discard_parts(kind, repo);
-            result = self.attempt(&api, file, &total);
-        }
-        let path = match result {
-            Ok(path) => path,
-            Err(Some(error)) => return Err(self.refused(repo, file, error)),
-            Err(None) => {
-                let source = "the hub's answer made no sense".into();
-                return Err(self.unavailable(repo, file, source));
-            }
-        };
-        // A body without a length that ends early looks complete to the downloader.
-        let got = std::fs::metadata(&path).map_or(0, |meta| meta.len());
-        if got == total.get() {
-            return Ok(path);
-        }
-        remove_with_target(&path);
-        let (file, repo) = (file.to_owned(), repo.to_owned());
-        Err(TokensError::Truncated { file, repo, got, want: total.get() })
-    }
-
-    /// One download; `Err(None)` when the downloader gave up on an answer it did not expect.
-    fn attempt(
-        &self,
-        api: &ApiRepo,
-        file: &str,
-        total: &Cell<u64>,
-    ) -> Result<PathBuf, Option<ApiError>> {
-        let progress = Watch { hub: self, file, bytes: 0, total };
-        // hf-hub asserts on redirects without a target and the like: bytes from outside.
-        catch_unwind(AssertUnwindSafe(|| api.download_with_progress(file, progress)))
-            .map_err(|_| None)?
-            .map_err(Some)
     }
 
     /// Fails soon where the network swallows packets: the downloader itself knows no timeout.
@@ -270,43 +206,6 @@ impl Hub {
             drop(std::fs::File::create(mark));
         }
     }
-
-    /// Best effort: if one stays, the second attempt fails as the first did.
-    fn discard_parts(&self, kind: RepoKind, repo: &str) {
-        let Ok(blobs) = std::fs::read_dir(self.repo_dir(kind, repo).join("blobs")) else { return };
-        for path in blobs.flatten().map(|entry| entry.path()) {
-            if path.extension().is_some_and(|extension| extension == "part") {
-                drop(std::fs::remove_file(path));
-            }
-        }
-    }
-}
-
-struct Watch<'a> {
-    hub: &'a Hub,
-    file: &'a str,
-    bytes: u64,
-    total: &'a Cell<u64>,
-}
-
-impl Progress for Watch<'_> {
-    fn init(&mut self, size: usize, _filename: &str) {
-        self.bytes = 0;
-        self.total.set(size as u64);
-    }
-
-    fn update(&mut self, size: usize) {
-        self.bytes += size as u64;
-        if let Some(on_progress) = &self.hub.on_progress {
-            on_progress(&Downloaded {
-                file: self.file.to_owned(),
-                bytes: self.bytes,
-                total: self.total.get(),
-            });
-        }
-    }
-
-    fn finish(&mut self) {}
 }
 
 fn repo_of(kind: RepoKind, repo: &str, revision: &str) -> Repo {
@@ -315,29 +214,6 @@ fn repo_of(kind: RepoKind, repo: &str, revision: &str) -> Repo {
         RepoKind::Dataset => RepoType::Dataset,
     };
     Repo::with_revision(repo.to_owned(), kind, revision.to_owned())
-}
-
-fn status_of(error: &ApiError) -> Option<u16> {
-    match error {
-        ApiError::RequestError(error) => match **error {
-            ureq::Error::StatusCode(status) => Some(status),
-            _ => None,
-        },
-        ApiError::TooManyRetries(error) => status_of(error),
-        _ => None,
-    }
-}
-
-fn is_bad_resume(error: &ApiError) -> bool {
-    matches!(error, ApiError::InvalidResume) || status_of(error) == Some(416)
-}
-
-/// Removes a snapshot's link and the blob behind it.
-fn remove_with_target(link: &Path) {
-    if let Ok(blob) = link.canonicalize() {
-        drop(std::fs::remove_file(blob));
-    }
-    drop(std::fs::remove_file(link));
 }
 
 #[cfg(test)]

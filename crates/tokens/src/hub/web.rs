@@ -1,15 +1,13 @@
 //! Files that are published outside the hub, at an address of their own.
 
-use super::{CONNECT_LIMIT, Downloaded, Hub};
+use super::Hub;
+use super::transfer::Trouble;
 use crate::TokensError;
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
-use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-
-/// How long a server may take to begin its answer.
-const ANSWER_LIMIT: std::time::Duration = std::time::Duration::from_secs(30);
-const PIECE: usize = 1 << 16;
+use tempfile::NamedTempFile;
+use ureq::Body;
 
 impl Hub {
     /// The file at `url`, from the hub's cache, else downloaded into it, in a folder of its own.
@@ -57,21 +55,12 @@ struct Download<'a> {
 impl Download<'_> {
     /// Downloads beside `path` and moves the whole file there.
     fn to(&self, path: &Path) -> Result<(), TokensError> {
-        let config = ureq::Agent::config_builder()
-            .timeout_connect(Some(CONNECT_LIMIT))
-            .timeout_recv_response(Some(ANSWER_LIMIT))
-            .build();
-        let response = ureq::Agent::new_with_config(config).get(self.url).call();
-        let response = response.map_err(|error| match error {
-            ureq::Error::StatusCode(404) => {
-                TokensError::Missing { file: self.file.to_owned(), repo: self.folder.to_owned() }
-            }
-            error => self.failed(error.into()),
-        })?;
-        let total = response.headers().get("content-length");
+        let answer =
+            self.hub.get(self.url, None, false).map_err(|trouble| self.explain(trouble))?;
+        let total = answer.response.headers().get("content-length");
         let total = total.and_then(|length| length.to_str().ok()?.parse().ok());
-        let mut body = response.into_body().into_reader();
-        let got = self.save(&mut body, total, path).map_err(|error| self.failed(error.into()))?;
+        let body = answer.response.into_body();
+        let got = self.save(body, total, path).map_err(|trouble| self.explain(trouble))?;
         match total {
             Some(want) if want != got => Err(TokensError::Truncated {
                 file: self.file.to_owned(),
@@ -84,28 +73,25 @@ impl Download<'_> {
     }
 
     /// Bytes that came; the file is in its place if they are all that were announced.
-    fn save(&self, body: &mut impl Read, total: Option<u64>, path: &Path) -> std::io::Result<u64> {
+    fn save(&self, body: Body, total: Option<u64>, path: &Path) -> Result<u64, Trouble> {
         let folder = path.parent().unwrap_or(Path::new(""));
         std::fs::create_dir_all(folder)?;
-        let mut part = tempfile::NamedTempFile::new_in(folder)?;
-        let mut piece = vec![0; PIECE];
-        let mut got = 0;
-        loop {
-            let read = body.read(&mut piece)?;
-            if read == 0 {
-                break;
-            }
-            part.write_all(&piece[..read])?;
-            got += read as u64;
-            if let Some(on_progress) = &self.hub.on_progress {
-                let file = self.file.to_owned();
-                on_progress(&Downloaded { file, bytes: got, total: total.unwrap_or(got) });
-            }
-        }
+        let mut part = temporary_in(folder)?;
+        let got = self.hub.pour(self.file, body, &mut part, 0, total)?;
         if total.is_none_or(|total| total == got) {
             part.persist(path)?;
         }
         Ok(got)
+    }
+
+    fn explain(&self, trouble: Trouble) -> TokensError {
+        match trouble {
+            Trouble::Status(status @ (401 | 403)) => self.failed(format!("HTTP {status}").into()),
+            trouble => match self.hub.explain(self.folder, self.file, trouble) {
+                TokensError::Download { source, .. } => self.failed(source),
+                other => other,
+            },
+        }
     }
 
     fn failed(&self, source: Box<dyn std::error::Error + Send + Sync>) -> TokensError {
@@ -119,4 +105,12 @@ impl Download<'_> {
             source,
         }
     }
+}
+
+/// A file that becomes another, with the permissions that any new file of the user's has.
+fn temporary_in(folder: &Path) -> std::io::Result<NamedTempFile> {
+    let mut builder = tempfile::Builder::new();
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    builder.tempfile_in(folder)
 }

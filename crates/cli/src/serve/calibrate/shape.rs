@@ -1,7 +1,7 @@
 //! The shape of a load: what of it a built-in server can repeat.
 
 use servebench_core::{Record, Request, Stamp};
-use servebench_run::{Finished, Job};
+use servebench_run::{Endings, Finished, Job};
 use servebench_sim::{SimConfig, TextStyle, Timing};
 use std::time::Duration;
 
@@ -146,6 +146,7 @@ impl Shape {
             encoder: job.encoder.as_ref().map(|encoder| encoder.cycled(job.requests.len())),
             schedule: schedule.into(),
             release_slot: false,
+            endings: Endings::default(),
             ..job.clone()
         }
     }

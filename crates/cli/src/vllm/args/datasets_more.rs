@@ -131,6 +131,14 @@ pub struct HfArgs {
     #[arg(long, value_name = "DISTANCE")]
     pub blazedit_max_distance: Option<f64>,
 
+    /// Shortest recording of speech datasets, in seconds [default: any]
+    #[arg(long, value_name = "SECONDS")]
+    pub asr_min_audio_len_sec: Option<f64>,
+
+    /// Longest recording of them, in seconds; 0 for any [default: any]
+    #[arg(long, value_name = "SECONDS")]
+    pub asr_max_audio_len_sec: Option<f64>,
+
     /// Categories of the function-calling leaderboard, by commas [default: simple,live_simple,multiple]
     #[arg(long, value_name = "NAMES")]
     pub bfcl_categories: Option<String>,

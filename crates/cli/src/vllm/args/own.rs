@@ -1,8 +1,7 @@
 //! What the Python tool does not have: how requests are carried.
 
-use crate::args::{HttpReaderName, ReceiveStamps};
+use crate::args::{EndingArgs, HttpReaderName, LimitArgs, NetworkArgs, ReceiveStamps};
 use clap::Args;
-use std::path::PathBuf;
 
 /// How requests are carried, and how few may fail.
 #[derive(Args, Clone, Debug, Default)]
@@ -20,15 +19,19 @@ pub struct TransportArgs {
     #[arg(long, value_name = "READER", default_value = "auto")]
     pub http_reader: HttpReaderName,
 
-    /// Give a request up when its server is silent for this long [default: never]
-    #[arg(long, value_name = "SECONDS", value_parser = crate::args::values::positive)]
-    pub idle_timeout: Option<f64>,
-
-    /// Certificate authorities to trust for https, besides the usual ones (PEM)
-    #[arg(long, value_name = "FILE")]
-    pub ca_file: Option<PathBuf>,
-
     /// Smallest share of requests that must succeed; less is exit code 5 [default: any success]
     #[arg(long, value_name = "RATIO", value_parser = super::super::values::share)]
     pub min_success_rate: Option<f64>,
+
+    /// When the run ends before everything is sent and answered.
+    #[command(flatten)]
+    pub endings: EndingArgs,
+
+    /// How long a request may take, and how often it is tried.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
+    /// The way to the server.
+    #[command(flatten)]
+    pub network: NetworkArgs,
 }

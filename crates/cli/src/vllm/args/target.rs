@@ -48,7 +48,7 @@ pub struct VllmTargetArgs {
     #[arg(long, value_name = "PATH_OR_NAME")]
     pub tokenizer: Option<String>,
 
-    /// Kind of tokenizer: `auto` and `hf` are spoken
+    /// Kind of tokenizer: `auto` and `hf` are spoken [default: auto]
     #[arg(long, value_name = "MODE")]
     pub tokenizer_mode: Option<String>,
 

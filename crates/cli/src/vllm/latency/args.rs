@@ -1,11 +1,7 @@
 //! Flags of `latency`.
 
-use super::super::VllmServeArgs;
-use super::super::args::{
-    ContentArgs, TransportArgs, VllmDatasetArgs, VllmLoadArgs, VllmReportArgs, VllmTargetArgs,
-};
-use super::super::offline::{NeedsEngine, OfflineArgs};
-use crate::args::OwnArgs;
+use super::super::args::{ContentArgs, VllmDatasetArgs, VllmLoadArgs};
+use super::super::offline::{OfflineArgs, Workload};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
@@ -13,9 +9,11 @@ use serde_json::{Map, Value, json};
 pub const LATENCY_FLAGS: &[&str] = &[
     "--batch-size",
     "--disable-detokenize",
+    "--enable-prefix-caching",
     "--help",
     "--input-len",
     "--n",
+    "--no-enable-prefix-caching",
     "--num-iters",
     "--num-iters-warmup",
     "--output-json",
@@ -24,19 +22,9 @@ pub const LATENCY_FLAGS: &[&str] = &[
     "--use-beam-search",
 ];
 
-pub(super) const REFUSED: &[NeedsEngine] = &[NeedsEngine {
-    names: &["--disable-detokenize"],
-    why: "a server sends text",
-    instead: "leave it out",
-}];
-
 /// Flags of `latency`.
 #[derive(Args, Clone, Debug)]
 pub struct LatencyArgs {
-    /// The server and the model.
-    #[command(flatten)]
-    pub target: VllmTargetArgs,
-
     /// Tokens of each prompt
     #[arg(long, value_name = "TOKENS", default_value_t = 32,
         value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
@@ -71,37 +59,26 @@ pub struct LatencyArgs {
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub num_iters: u32,
 
-    /// What is done around it.
+    /// The server, and what is done around it.
     #[command(flatten)]
     pub offline: OfflineArgs,
-    /// How requests are carried.
-    #[command(flatten)]
-    pub transport: TransportArgs,
-    /// The simulated server and the client.
-    #[command(flatten)]
-    pub own: OwnArgs,
 }
 
-impl From<LatencyArgs> for VllmServeArgs {
-    /// The same as a run with one request at a time, without a tokenizer: prompts are token ids.
-    fn from(args: LatencyArgs) -> Self {
+impl LatencyArgs {
+    /// One request at a time, each a whole batch.
+    pub(super) fn workload(&self) -> Workload {
         let mut body: Map<String, Value> = Map::new();
-        if args.n > 1 || args.use_beam_search {
-            body.insert("n".to_owned(), json!(args.n));
+        if self.n > 1 || self.use_beam_search {
+            body.insert("n".to_owned(), json!(self.n));
         }
-        if args.use_beam_search {
+        if self.use_beam_search {
             body.insert("use_beam_search".to_owned(), json!(true));
         }
-        Self {
-            target: VllmTargetArgs { skip_tokenizer_init: true, ..args.target },
+        Workload {
             load: VllmLoadArgs {
-                num_prompts: Some(args.num_iters.into()),
-                num_warmups: Some(args.num_iters_warmup as usize),
+                num_prompts: Some(self.num_iters.into()),
+                num_warmups: Some(self.num_iters_warmup as usize),
                 max_concurrency: Some(1),
-                seed: args.offline.seed,
-                ready_check_timeout_sec: args.offline.ready_check_timeout_sec,
-                disable_tqdm: args.offline.disable_tqdm,
-                profile: args.offline.profile,
                 ..VllmLoadArgs::default()
             },
             content: ContentArgs {
@@ -112,13 +89,10 @@ impl From<LatencyArgs> for VllmServeArgs {
                 ..ContentArgs::default()
             },
             dataset: VllmDatasetArgs {
-                input_len: Some(args.input_len),
-                output_len: Some(args.output_len.into()),
+                input_len: Some(self.input_len),
+                output_len: Some(self.output_len.into()),
                 ..VllmDatasetArgs::default()
             },
-            report: VllmReportArgs::default(),
-            transport: args.transport,
-            own: args.own,
         }
     }
 }

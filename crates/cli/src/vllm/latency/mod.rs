@@ -5,11 +5,9 @@ mod args;
 pub use args::{LATENCY_FLAGS, LatencyArgs};
 
 use super::beside::Around;
-use super::offline::{OVER_HTTP, Pass, check, save, without_engine};
+use super::offline::Pass;
+use super::plain;
 use super::prepare::{prepare, request};
-use super::session::Session;
-use super::{VllmPlan, plain};
-use crate::exit::OrCode;
 use crate::{Code, Environment, Failure, Io, parse_as};
 use clap::{CommandFactory, Parser};
 use serde_json::{Map, Value, json};
@@ -38,9 +36,7 @@ pub fn parse_latency<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    let words = plain(arguments, LATENCY_FLAGS)?;
-    let words = without_engine(words, TOOL, LATENCY_FLAGS, args::REFUSED)?;
-    parse_as(words, TOOL, LATENCY_FLAGS, io)
+    parse_as(plain(arguments, LATENCY_FLAGS)?, TOOL, LATENCY_FLAGS, io)
 }
 
 /// Sends batches one after the other and prints how long they took.
@@ -49,20 +45,16 @@ pub fn parse_latency<A: Parser + CommandFactory>(
 ///
 /// What kept the run from being made or its result from being written.
 pub fn latency(args: LatencyArgs, environment: &Environment, io: &Io) -> Result<Code, Failure> {
-    let (path, dry_run) = (args.offline.output_json.clone(), args.own.dry_run);
     let (warmups, iterations) = (args.num_iters_warmup as usize, args.num_iters as usize);
     let batch = Batch { size: args.batch_size, input: args.input_len, output: args.output_len };
-    let plan = VllmPlan::new(args.into(), environment)?;
+    let (workload, outcome) = (args.workload(), args.offline.outcome());
+    // Prompts are token ids.
+    let plan = args.offline.without_tokenizer().plan(workload, environment)?;
     if plan.backend.info().form != Form::Completions {
         let text = format!("--backend {}: batches of token ids need completions", plan.backend);
         return Err(Failure::usage(text).hint("use --backend openai"));
     }
-    if dry_run {
-        plan.print(io)?;
-        return Ok(Code::Done);
-    }
-    check(path.as_deref())?;
-    let session = Session::open(&plan, environment, io)?;
+    let Some(session) = outcome.begin(&plan, environment, io)? else { return Ok(Code::Done) };
     let mut draws = Draws::new(plan.dataset.seed);
     let loaded = VllmLoaded {
         samples: (0..iterations).map(|_| batch.draw(&mut draws.numpy)).collect(),
@@ -85,12 +77,8 @@ pub fn latency(args: LatencyArgs, environment: &Environment, io: &Io) -> Result<
     let latencies: Vec<f64> =
         records.filter_map(|record| Measured::from(record).latency()).collect();
     let summary = Summary::of(latencies);
-    let printed = io.print(format_args!("{}{OVER_HTTP}", summary.lines()));
-    let mut result = summary.json(&names.model);
-    result.insert("servebench".to_owned(), pass.own(&session));
-    save(path.as_deref(), &Value::Object(result), io)?;
-    printed.or_code(Code::Output)?;
-    Ok(pass.code(&session))
+    let result = Value::Object(summary.json(&names.model));
+    outcome.end(&session, &pass, summary.lines().trim_end(), result)
 }
 
 /// What one request asks for.

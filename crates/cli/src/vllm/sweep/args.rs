@@ -4,52 +4,6 @@ use super::workload::WorkloadVariable;
 use clap::{Args, Parser};
 use std::path::PathBuf;
 
-/// Every flag of `vllm bench sweep serve` and `serve_workload`: what may be abbreviated.
-pub const SWEEP_FLAGS: &[&str] = &[
-    "--after-bench-cmd",
-    "--bench-cmd",
-    "--bench-params",
-    "--continue-on-error",
-    "--dry-run",
-    "--experiment-name",
-    "--help",
-    "--link-vars",
-    "--num-runs",
-    "--output-dir",
-    "--resume",
-    "--serve-cmd",
-    "--serve-params",
-    "--server-ready-timeout",
-    "--show-stdout",
-    "--warmup-num-prompts",
-    "--workload-iters",
-    "--workload-var",
-];
-
-/// Every flag of `vllm bench sweep plot` and `plot_pareto`.
-pub const SWEEP_PLOT_FLAGS: &[&str] = &[
-    "--bin-by",
-    "--col-by",
-    "--curve-by",
-    "--dry-run",
-    "--fig-by",
-    "--fig-dir",
-    "--fig-dpi",
-    "--fig-height",
-    "--fig-name",
-    "--filter-by",
-    "--gpu-count-var",
-    "--help",
-    "--label-by",
-    "--no-error-bars",
-    "--row-by",
-    "--scale-x",
-    "--scale-y",
-    "--user-count-var",
-    "--var-x",
-    "--var-y",
-];
-
 /// Flags of both sweeps.
 #[derive(Args, Clone, Debug)]
 pub struct ServeSweepArgs {

@@ -3,7 +3,7 @@
 use super::server::{Between, url};
 use super::words::quoted;
 use crate::exit::OrCode;
-use crate::launch::{Launch, Launched, Ready, answers};
+use crate::launch::{Launch, Launched, Prints};
 use crate::signals::Interrupts;
 use crate::{Code, Failure, Io};
 use servebench_http::{BaseUrl, Caller, Method, Target, TcpConnect, TlsOptions};
@@ -36,23 +36,17 @@ impl<'a> Machine<'a> {
     pub(super) fn start(&'a self, command: &[String]) -> Result<Running<'a>, Failure> {
         let url = url(command);
         let base: BaseUrl = url.parse().or_code(Code::Usage)?;
-        if self.runtime.block_on(answers(&base, Ready::Health)) {
-            return Err(Failure::new(
-                Code::Server,
-                anyhow::anyhow!("--serve-cmd: a server answers at {base} already"),
-            )
-            .hint("that one would be measured: stop it, or choose another --port"));
-        }
         let launch = Launch {
             flag: "--serve-cmd",
             command: &quoted(command),
-            show_stdout: self.show_stdout,
+            prints: Prints::shown_if(self.show_stdout),
             // Without it vLLM has no calls that empty its caches.
             variables: &[("VLLM_SERVER_DEV_MODE", "1")],
             timeout_flag: Some("--server-ready-timeout"),
         };
-        let mut server = Launched::start(&launch, self.runtime, self.io)?;
-        server.wait_ready(&url, Ready::Health, self.ready_timeout, self.interrupts)?;
+        let limit = self.ready_timeout;
+        let (server, _) =
+            Launched::server(&launch, &url, limit, self.runtime, self.interrupts, self.io)?;
         Ok(Running { machine: self, base, _server: server })
     }
 
@@ -60,7 +54,7 @@ impl<'a> Machine<'a> {
         let launch = Launch {
             flag,
             command: &quoted(command),
-            show_stdout: self.show_stdout,
+            prints: Prints::shown_if(self.show_stdout),
             variables: &[],
             timeout_flag: None,
         };
@@ -90,6 +84,8 @@ impl Running<'_> {
         if paths.is_empty() {
             return Ok(());
         }
+        let text = format!("Resetting caches at {}", self.base);
+        self.machine.io.print(text).or_code(Code::Output)?;
         let connect = TcpConnect::resolve(&self.base, &TlsOptions::default()).await;
         let caller = Caller::new(connect.or_code(Code::Server)?, Target::new(self.base.clone()));
         for path in paths {

@@ -6,20 +6,30 @@
 //! what makes a sweep go on where it ended.
 
 mod args;
+mod combination;
 mod csv;
 mod experiment;
+mod files;
+mod flags;
+mod ladder;
 mod live;
 mod params;
 mod plots;
 mod server;
+mod setup;
 mod words;
 mod workload;
 
 pub use args::{
-    PlotCommand, PlotParetoCommand, SWEEP_FLAGS, SWEEP_PLOT_FLAGS, ServeSweepArgs,
-    ServeSweepCommand, ServeWorkloadCommand,
+    PlotCommand, PlotParetoCommand, ServeSweepArgs, ServeSweepCommand, ServeWorkloadCommand,
+};
+pub use flags::{
+    SWEEP_PLOT_FLAGS, SWEEP_PLOT_PARETO_FLAGS, SWEEP_SERVE_FLAGS, SWEEP_SERVE_WORKLOAD_FLAGS,
 };
 pub use workload::WorkloadVariable;
+
+pub(super) use server::url;
+pub(super) use words::{quoted, split};
 
 use super::plain;
 use crate::exit::OrCode;
@@ -55,15 +65,14 @@ pub fn sweep(
     let command = if arguments.is_empty() { OsString::new() } else { arguments.remove(0) };
     match command.to_str() {
         Some("serve") => {
-            let Some(command) = read::<ServeSweepCommand>(arguments, "serve", SWEEP_FLAGS, io)?
-            else {
-                return Ok(Code::Done);
-            };
-            experiment::run(&command.args, None, environment, io)
+            let command = read::<ServeSweepCommand>(arguments, "serve", SWEEP_SERVE_FLAGS, io)?;
+            command.map_or(Ok(Code::Done), |command| {
+                experiment::run(&command.args, None, environment, io)
+            })
         }
         Some("serve_workload") => {
-            let command =
-                read::<ServeWorkloadCommand>(arguments, "serve_workload", SWEEP_FLAGS, io)?;
+            let flags = SWEEP_SERVE_WORKLOAD_FLAGS;
+            let command = read::<ServeWorkloadCommand>(arguments, "serve_workload", flags, io)?;
             let Some(ServeWorkloadCommand { args, workload_var, workload_iters }) = command else {
                 return Ok(Code::Done);
             };
@@ -74,8 +83,8 @@ pub fn sweep(
             command.map_or(Ok(Code::Done), |command| plots::plot(&command, io))
         }
         Some("plot_pareto") => {
-            let command =
-                read::<PlotParetoCommand>(arguments, "plot_pareto", SWEEP_PLOT_FLAGS, io)?;
+            let flags = SWEEP_PLOT_PARETO_FLAGS;
+            let command = read::<PlotParetoCommand>(arguments, "plot_pareto", flags, io)?;
             command.map_or(Ok(Code::Done), |command| plots::plot_pareto(&command, io))
         }
         Some("--help" | "-h" | "help") => {

@@ -42,7 +42,7 @@ impl Between {
 }
 
 /// The server's address, by the last `--host` and `--port` (or `-p`) of its command.
-pub(super) fn url(serve: &[String]) -> String {
+pub(in crate::vllm) fn url(serve: &[String]) -> String {
     let value = |flags: &[&str]| {
         let mut found = None;
         for (place, word) in serve.iter().enumerate() {

@@ -8,7 +8,7 @@ use serde_json::Value;
 /// # Errors
 ///
 /// A usage failure when a quotation is not closed or a backslash ends the line.
-pub(super) fn split(line: &str, flag: &str) -> Result<Vec<String>, Failure> {
+pub(in crate::vllm) fn split(line: &str, flag: &str) -> Result<Vec<String>, Failure> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
     let mut letters = line.chars();
@@ -53,7 +53,7 @@ pub(super) fn split(line: &str, flag: &str) -> Result<Vec<String>, Failure> {
 }
 
 /// The words as one line that a shell reads as these words.
-pub(super) fn quoted(words: &[String]) -> String {
+pub(in crate::vllm) fn quoted(words: &[String]) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "_@%+=:,./-".contains(letter);
     let word = |word: &String| {
         if !word.is_empty() && word.chars().all(plain) {

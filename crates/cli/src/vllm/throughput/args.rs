@@ -1,13 +1,8 @@
 //! Flags of `throughput`.
 
-use super::super::VllmServeArgs;
-use super::super::args::{
-    ContentArgs, TransportArgs, VllmDatasetArgs, VllmLoadArgs, VllmReportArgs, VllmTargetArgs,
-};
-use super::super::offline::{NeedsEngine, OfflineArgs};
-use crate::args::OwnArgs;
+use super::super::args::{ContentArgs, VllmDatasetArgs, VllmLoadArgs};
+use super::super::offline::{OfflineArgs, Workload, replies};
 use clap::Args;
-use serde_json::{Map, json};
 
 /// Every flag of `vllm bench throughput` but those of its engine: what may be abbreviated.
 pub const THROUGHPUT_FLAGS: &[&str] = &[
@@ -54,41 +49,9 @@ pub const THROUGHPUT_FLAGS: &[&str] = &[
     "--random-range-ratio",
 ];
 
-pub(super) const REFUSED: &[NeedsEngine] = &[
-    NeedsEngine {
-        names: &[
-            "--backend hf",
-            "--backend mii",
-            "--hf-max-batch-size",
-            "--hf-enable-torch-compile",
-        ],
-        why: "it runs a model in the Python process",
-        instead: "start a server with the model and measure that",
-    },
-    NeedsEngine {
-        names: &["--async-engine", "--prequeue-requests"],
-        why: "how the engine is fed is the server's own choice",
-        instead: "leave it out: all requests are sent at once, and the server begins with the first",
-    },
-    NeedsEngine {
-        names: &["--disable-detokenize"],
-        why: "a server sends text",
-        instead: "leave it out",
-    },
-    NeedsEngine {
-        names: &["--lora-path"],
-        why: "adapters are loaded by the server",
-        instead: "start the server with --lora-modules NAME=PATH, and give --lora-modules NAME here",
-    },
-];
-
 /// Flags of `throughput`.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ThroughputArgs {
-    /// The server and the model.
-    #[command(flatten)]
-    pub target: VllmTargetArgs,
-
     /// Requests to send [default: 1000]
     #[arg(long, value_name = "N")]
     pub num_prompts: Option<i64>,
@@ -109,51 +72,36 @@ pub struct ThroughputArgs {
     /// What is sent.
     #[command(flatten)]
     pub dataset: VllmDatasetArgs,
-    /// What is done around it.
+    /// The server, and what is done around it.
     #[command(flatten)]
     pub offline: OfflineArgs,
-    /// How requests are carried.
-    #[command(flatten)]
-    pub transport: TransportArgs,
-    /// The simulated server and the client.
-    #[command(flatten)]
-    pub own: OwnArgs,
 }
 
-impl From<ThroughputArgs> for VllmServeArgs {
-    /// The same as a run in which all requests are sent at once, and sampled as the Python tool does.
-    fn from(args: ThroughputArgs) -> Self {
-        let mut dataset = args.dataset;
+impl ThroughputArgs {
+    /// All requests at once, sampled as the Python tool does.
+    pub(super) fn workload(&self) -> Workload {
+        let mut dataset = self.dataset.clone();
         if dataset.dataset_name.is_none() && dataset.dataset_path.is_some() {
             dataset.dataset_name = Some("sharegpt".to_owned());
         }
         if dataset.dataset_name.as_deref() == Some("timed_trace") {
             dataset.trace.no_self_timed = true;
         }
-        dataset.random_prefix_len = args.prefix_len.or(dataset.random_prefix_len);
-        let replies = (args.n > 1).then(|| Map::from_iter([("n".to_owned(), json!(args.n))]));
-        Self {
-            target: args.target,
+        dataset.random_prefix_len = self.prefix_len.or(dataset.random_prefix_len);
+        Workload {
             load: VllmLoadArgs {
-                num_prompts: args.num_prompts,
-                num_warmups: args.num_warmups,
-                seed: args.offline.seed,
-                ready_check_timeout_sec: args.offline.ready_check_timeout_sec,
-                disable_tqdm: args.offline.disable_tqdm,
-                profile: args.offline.profile,
+                num_prompts: self.num_prompts,
+                num_warmups: self.num_warmups,
                 ..VllmLoadArgs::default()
             },
             content: ContentArgs {
                 ignore_eos: true,
                 temperature: Some(1.0),
                 top_p: Some(1.0),
-                extra_body: replies,
+                extra_body: replies(self.n),
                 ..ContentArgs::default()
             },
             dataset,
-            report: VllmReportArgs::default(),
-            transport: args.transport,
-            own: args.own,
         }
     }
 }

@@ -4,11 +4,9 @@ mod args;
 
 pub use args::{THROUGHPUT_FLAGS, ThroughputArgs};
 
-use super::offline::{OVER_HTTP, Pass, check, save, without_engine};
+use super::offline::{Pass, of_a_server};
 use super::prepare::prepare;
-use super::session::Session;
-use super::{VllmPlan, beside::Around, plain};
-use crate::exit::OrCode;
+use super::{beside::Around, plain};
 use crate::{Code, Environment, Failure, Io, parse_as};
 use clap::{CommandFactory, Parser};
 use serde_json::json;
@@ -26,8 +24,7 @@ pub fn parse_throughput<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    let words = plain(arguments, THROUGHPUT_FLAGS)?;
-    let words = without_engine(words, TOOL, THROUGHPUT_FLAGS, args::REFUSED)?;
+    let words = of_a_server(plain(arguments, THROUGHPUT_FLAGS)?, TOOL, THROUGHPUT_FLAGS)?;
     parse_as(words, TOOL, THROUGHPUT_FLAGS, io)
 }
 
@@ -41,18 +38,9 @@ pub fn throughput(
     environment: &Environment,
     io: &Io,
 ) -> Result<Code, Failure> {
-    let (path, dry_run) = (args.offline.output_json.clone(), args.own.dry_run);
-    let plan = VllmPlan::new(args.into(), environment)?;
-    if plan.backend.info().pooling {
-        let text = format!("--backend {} makes no tokens: use serve", plan.backend);
-        return Err(Failure::usage(text));
-    }
-    if dry_run {
-        plan.print(io)?;
-        return Ok(Code::Done);
-    }
-    check(path.as_deref())?;
-    let session = Session::open(&plan, environment, io)?;
+    let (workload, outcome) = (args.workload(), args.offline.outcome());
+    let plan = args.offline.plan(workload, environment)?;
+    let Some(session) = outcome.begin(&plan, environment, io)? else { return Ok(Code::Done) };
     let mut draws = Draws::new(plan.dataset.seed);
     io.say(format_args!("preparing requests ({})", plan.dataset.dataset.name()));
     let ticker = session.preparing();
@@ -67,14 +55,13 @@ pub fn throughput(
     let requests = pass.per_second(pass.completed as f64);
     let tokens = pass.per_second(total as f64);
     let outputs = pass.per_second(pass.output_tokens as f64);
-    let printed = io.print(format_args!(
+    let lines = format!(
         "Throughput: {requests:.2} requests/s, {tokens:.2} total tokens/s, \
          {outputs:.2} output tokens/s\n\
          Total num prompt tokens:  {}\n\
-         Total num output tokens:  {}\n\
-         {OVER_HTTP}",
+         Total num output tokens:  {}",
         pass.prompt_tokens, pass.output_tokens
-    ));
+    );
     let result = json!({
         "model_id": names.model,
         "elapsed_time": pass.seconds,
@@ -82,9 +69,6 @@ pub fn throughput(
         "total_num_tokens": total,
         "requests_per_second": requests,
         "tokens_per_second": tokens,
-        "servebench": pass.own(&session),
     });
-    save(path.as_deref(), &result, io)?;
-    printed.or_code(Code::Output)?;
-    Ok(pass.code(&session))
+    outcome.end(&session, &pass, lines, result)
 }

@@ -1,13 +1,10 @@
 //! `long-document-qa`: the same long prompts again and again.
 
-use super::super::args::{
-    ContentArgs, TransportArgs, VllmDatasetArgs, VllmLoadArgs, VllmReportArgs, VllmTargetArgs,
-};
-use super::super::offline::{OVER_HTTP, OfflineArgs, Pass, check, save};
+use super::super::args::{ContentArgs, VllmDatasetArgs, VllmLoadArgs};
+use super::super::offline::{OfflineArgs, Pass, Workload};
 use super::super::prepare::prepare;
 use super::super::session::Session;
-use super::super::{VllmPlan, VllmServeArgs, beside::Around, plain};
-use crate::args::OwnArgs;
+use super::super::{VllmPlan, beside::Around, plain};
 use crate::exit::OrCode;
 use crate::{Code, Environment, Failure, Io, parse_as};
 use clap::{Args, CommandFactory, Parser, ValueEnum};
@@ -36,10 +33,6 @@ pub const LONG_DOCUMENT_QA_FLAGS: &[&str] = &[
 /// Flags of `long-document-qa`.
 #[derive(Args, Clone, Debug)]
 pub struct LongDocumentQaArgs {
-    /// The server and the model.
-    #[command(flatten)]
-    pub target: VllmTargetArgs,
-
     /// Words of each document, which are about as many tokens
     #[arg(long, value_name = "WORDS", default_value_t = 20_000,
         value_parser = clap::value_parser!(u32).range(1..=16_777_216))]
@@ -68,15 +61,9 @@ pub struct LongDocumentQaArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub shuffle_seed: u32,
 
-    /// What is done around it.
+    /// The server, and what is done around it.
     #[command(flatten)]
     pub offline: OfflineArgs,
-    /// How requests are carried.
-    #[command(flatten)]
-    pub transport: TransportArgs,
-    /// The simulated server and the client.
-    #[command(flatten)]
-    pub own: OwnArgs,
 }
 
 /// In which order documents are repeated.
@@ -138,27 +125,20 @@ pub fn long_document_qa(
         let text = format!("--num-documents, --repeat-count: {count} requests are too many");
         return Err(Failure::usage(text));
     }
-    let plan = plan(args, environment)?;
-    if args.own.dry_run {
-        plan.print(io)?;
-        return Ok(Code::Done);
-    }
-    let path = args.offline.output_json.as_deref();
-    check(path)?;
-    let session = Session::open(&plan, environment, io)?;
+    let (plan, outcome) = (plan(args, environment)?, args.offline.outcome());
+    let Some(session) = outcome.begin(&plan, environment, io)? else { return Ok(Code::Done) };
     let mode = args.repeat_mode.to_possible_value();
     let mode = mode.as_ref().map_or("", |mode| mode.get_name());
     io.print(format_args!("Repeat mode:  {mode}\n------warm up------")).or_code(Code::Output)?;
     let order: Vec<u32> = (0..args.num_documents).collect();
     let warm = send(&session, args, &order, false)?;
-    say(&warm, io)?;
+    io.print(time_line(&warm)).or_code(Code::Output)?;
     if warm.completed == 0 {
         return Ok(warm.code(&session));
     }
     io.print("------start generating------").or_code(Code::Output)?;
     let order = args.repeat_mode.order(args.num_documents, args.repeat_count, args.shuffle_seed);
     let pass = send(&session, args, &order, true)?;
-    let printed = say(&pass, io);
     let result = json!({
         "model_id": session.names.model,
         "repeat_mode": args.repeat_mode,
@@ -168,41 +148,22 @@ pub fn long_document_qa(
         "output_len": args.output_len,
         "warmup_time": warm.seconds,
         "elapsed_time": pass.seconds,
-        "servebench": pass.own(&session),
     });
-    save(path, &result, io)?;
-    printed?;
-    io.print(OVER_HTTP).or_code(Code::Output)?;
-    Ok(pass.code(&session))
+    outcome.end(&session, &pass, time_line(&pass), result)
 }
 
 fn plan(args: &LongDocumentQaArgs, environment: &Environment) -> Result<VllmPlan, Failure> {
     let count = args.num_documents.saturating_mul(args.repeat_count);
-    let serve = VllmServeArgs {
-        target: VllmTargetArgs { skip_tokenizer_init: true, ..args.target.clone() },
-        load: VllmLoadArgs {
-            num_prompts: Some(count.into()),
-            seed: args.offline.seed,
-            ready_check_timeout_sec: args.offline.ready_check_timeout_sec,
-            disable_tqdm: args.offline.disable_tqdm,
-            profile: args.offline.profile,
-            ..VllmLoadArgs::default()
-        },
+    let workload = Workload {
+        load: VllmLoadArgs { num_prompts: Some(count.into()), ..VllmLoadArgs::default() },
         content: ContentArgs { temperature: Some(0.0), ..ContentArgs::default() },
         dataset: VllmDatasetArgs {
             input_len: Some(args.document_length),
             output_len: Some(args.output_len.into()),
             ..VllmDatasetArgs::default()
         },
-        report: VllmReportArgs::default(),
-        transport: args.transport.clone(),
-        own: args.own.clone(),
     };
-    let mut plan = VllmPlan::new(serve, environment)?;
-    if plan.backend.info().pooling {
-        let text = format!("--backend {} answers no questions", plan.backend);
-        return Err(Failure::usage(text));
-    }
+    let mut plan = args.offline.clone().without_tokenizer().plan(workload, environment)?;
     // Unlike for random data, a reply may end by itself.
     plan.ignore_eos = false;
     Ok(plan)
@@ -236,9 +197,8 @@ fn send(
     Pass::run(session, &prepared, Some(&around))
 }
 
-fn say(pass: &Pass, io: &Io) -> Result<(), Failure> {
-    io.print(format_args!("Time to execute all requests: {:.4} secs", pass.seconds))
-        .or_code(Code::Output)
+fn time_line(pass: &Pass) -> String {
+    format!("Time to execute all requests: {:.4} secs", pass.seconds)
 }
 
 /// A number, and a word again and again: documents differ in their first token.

@@ -1,7 +1,7 @@
 //! What each dataset of the hub is like.
 
 use super::HfOptions;
-use super::rows::{Made, audio, dig, distant, edited, filmed, image, pictured, said, talked};
+use super::rows::{Made, dig, distant, edited, filmed, image, pictured, recording, said, talked};
 use crate::DatasetError;
 use crate::table::Row;
 use std::path::Path;
@@ -99,12 +99,6 @@ impl Class {
             return Ok(Some(class));
         }
         let wrong = |problem| DatasetError::Option { flag: "--hf-name", problem };
-        if is(&BESIDE) {
-            return Err(wrong(format!(
-                "{BESIDE} has its recordings beside its table, which is not read here: \
-                 --dataset-name custom_audio sends audio files"
-            )));
-        }
         let known: Vec<&str> =
             CLASSES.iter().flat_map(|class| class.ids).copied().chain([LEADERBOARD]).collect();
         let given = name.or(path).unwrap_or("nothing");
@@ -119,10 +113,7 @@ impl Class {
 /// The Berkeley function-calling leaderboard.
 const LEADERBOARD: &str = "gorilla-llm/Berkeley-Function-Calling-Leaderboard";
 
-/// Speech whose recordings are in no table.
-const BESIDE: &str = "ArtificialAnalysis/Earnings22-Cleaned-AA";
-
-static CLASSES: [Class; 15] = [
+static CLASSES: [Class; 16] = [
     Class {
         subset: Subset::Never,
         is_templated: false,
@@ -255,7 +246,7 @@ static CLASSES: [Class; 15] = [
                     system: Some(row.text("system_prompt")?.to_owned()),
                     text: row.text("question")?.to_owned(),
                     reply: Some(row.text("output")?.to_owned()),
-                    media: Vec::new(),
+                    ..Made::default()
                 }))
             },
         )
@@ -289,8 +280,23 @@ static CLASSES: [Class; 15] = [
             &["audio"],
             1024,
             |row, _, _| {
-                let media = vec![audio(row, row.need("audio")?)?];
-                Ok(Some(Made { media, ..Made::default() }))
+                let recording = recording(row, row.need("audio")?)?;
+                Ok(Some(Made::spoken(recording)))
+            },
+        )
+    },
+    Class {
+        is_templated: false,
+        has_media: true,
+        is_speech: true,
+        ..Class::plain(
+            &["ArtificialAnalysis/Earnings22-Cleaned-AA"],
+            "train",
+            &["url"],
+            1024,
+            |row, _, _| {
+                let beside = Some(row.text("url")?.to_owned());
+                Ok(Some(Made { beside, ..Made::default() }))
             },
         )
     },

@@ -6,7 +6,7 @@ mod rows;
 
 use self::classes::{Class, Filter, Length};
 use self::rows::Made;
-use super::media::message;
+use super::media::{Recording, message};
 use super::shared::{finish, is_usual, need};
 use super::{VllmDatasetOptions, VllmLoaded};
 use crate::DatasetError;
@@ -16,8 +16,8 @@ use serde::Serialize;
 use serde_json::json;
 use servebench_core::random::{Draws, NumpyGenerator, PythonRandom};
 use servebench_core::{Counted, Prompt, Sample};
-use servebench_tokens::{Hub, Tokenizer};
-use std::path::Path;
+use servebench_tokens::{Hub, RepoKind, Tokenizer};
+use std::path::{Component, Path};
 
 pub(super) use bfcl::Call;
 
@@ -39,11 +39,24 @@ pub struct HfOptions {
     pub messages: bool,
     /// Of edit datasets, the least and the most distance of an edit.
     pub distance: (f64, f64),
+    /// Of speech, the least and the most seconds of a recording; `None`: whatever it has.
+    pub seconds: (Option<f64>, Option<f64>),
     /// Of the function-calling leaderboard, the categories.
     pub categories: Vec<String>,
 }
 
 impl HfOptions {
+    /// Whether a recording is as long as is asked for. One of unknown length is not.
+    fn hears(&self, seconds: Option<f64>) -> bool {
+        match self.seconds {
+            (None, None) => true,
+            (least, most) => seconds.is_some_and(|seconds| {
+                least.is_none_or(|least| seconds >= least)
+                    && most.is_none_or(|most| seconds <= most)
+            }),
+        }
+    }
+
     /// Whether the dataset of that path or name has messages with media, or with tools: what only some
     /// backends take. `Err`: no such dataset is known.
     pub fn needs_messages(&self, path: Option<&Path>) -> Result<bool, DatasetError> {
@@ -87,25 +100,39 @@ pub(super) fn load(
     let order = order(table.len(), options);
     let wanted = options.num_prompts.unwrap_or(usize::MAX);
     let mut samples: Vec<Sample> = Vec::new();
+    let mut unheard = 0;
     let mut rest = order.as_slice();
     while samples.len() < wanted && !rest.is_empty() {
         let missing = (wanted - samples.len()).max(BATCH);
         let (batch, later) = rest.split_at(rest.len().min(missing));
         rest = later;
         let rows = table.pick(class.columns, batch)?;
-        let read: Vec<_> =
-            rows.par_iter().map(|row| sample(row, class, own, path, options, tokenizer)).collect();
+        let read: Vec<_> = rows
+            .par_iter()
+            .map(|row| sample(row, class, (own, path, hub), options, tokenizer))
+            .collect();
         for sample in read {
-            samples.extend(sample?);
+            if samples.len() == wanted {
+                break;
+            }
+            match sample? {
+                Some(sample) => samples.push(sample),
+                None => unheard += u64::from(class.is_speech),
+            }
         }
     }
-    samples.truncate(wanted);
     let skipped = format!("{} rows, none of usual lengths,", table.len());
-    finish(samples, options, draws, (path, skipped))
+    let mut loaded = finish(samples, options, draws, (path, skipped))?;
+    if unheard > 0 {
+        let text =
+            "recordings are left out: they are shorter or longer than is asked for, or do not tell";
+        loaded.warnings.push(format!("{unheard} {text}"));
+    }
+    Ok(loaded)
 }
 
 /// The table in a file or folder, else of that name on the hub.
-fn open(
+pub(super) fn open(
     path: &Path,
     config: Option<&str>,
     split: &str,
@@ -117,6 +144,22 @@ fn open(
         return Table::fetch(hub, HubDataset { repo, config, split });
     }
     Table::open(path, config, split)
+}
+
+/// A recording that a row names, in the copy of its dataset or on the hub.
+fn beside(file: &str, path: &Path, hub: Option<&Hub>) -> Result<Recording, String> {
+    let inside = Path::new(file).components().all(|part| matches!(part, Component::Normal(_)));
+    if !inside {
+        return Err(format!("{file} is no file of the dataset"));
+    }
+    let here = if path.is_file() { path.parent().unwrap_or(path) } else { path }.join(file);
+    let fetched = match (hub, path.to_str()) {
+        (Some(hub), Some(repo)) if !path.exists() && Hub::is_repo_id(repo) => {
+            hub.fetch(RepoKind::Dataset, repo, file).map_err(|error| error.to_string())?
+        }
+        _ => here,
+    };
+    Recording::read(&fetched.to_string_lossy())
 }
 
 /// The order in which rows are taken: that of a whole dataset that is shuffled, as with `--no-stream`.
@@ -134,14 +177,19 @@ fn order(rows: usize, options: &VllmDatasetOptions) -> Vec<usize> {
 fn sample(
     row: &Row,
     class: &Class,
-    own: &HfOptions,
-    path: &Path,
+    (own, path, hub): (&HfOptions, &Path, Option<&Hub>),
     options: &VllmDatasetOptions,
     tokenizer: &Tokenizer,
 ) -> Result<Option<Sample>, DatasetError> {
-    let Some(made) = (class.make)(row, own, path)? else { return Ok(None) };
-    let Made { system, mut text, reply, media } = made;
+    let Some(mut made) = (class.make)(row, own, path)? else { return Ok(None) };
+    if let Some(file) = &made.beside {
+        made = Made::spoken(beside(file, path, hub).map_err(|problem| row.bad(problem))?);
+    }
+    let Made { system, mut text, reply, media, seconds, .. } = made;
     if class.is_speech {
+        if !own.hears(seconds) {
+            return Ok(None);
+        }
         rows::transcribe(tokenizer.name()).clone_into(&mut text);
     }
     let mut messages = vec![json!({"role": "user", "content": text})];
@@ -201,6 +249,7 @@ mod tests {
             output_len: None,
             messages: false,
             distance: (0.0, 1.0),
+            seconds: (None, None),
             categories: Vec::new(),
         }
     }
@@ -328,14 +377,61 @@ mod tests {
         assert!(rows::transcribe("openai/whisper-tiny").ends_with("<|notimestamps|>"));
     }
 
+    /// A recording of so many tenths of a second.
+    fn tone(tenths: usize) -> Vec<u8> {
+        super::super::media::wav(&vec![0.0; 800 * tenths], 1, 8000)
+    }
+
+    #[test]
+    fn recordings_are_chosen_by_their_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let rows: Vec<Value> = [1, 5, 9, 20]
+            .map(|tenths| {
+                let path = folder.path().join(format!("{tenths}.wav"));
+                std::fs::write(&path, tone(tenths)).unwrap();
+                json!({"audio": {"path": path.to_str().unwrap(), "bytes": null}})
+            })
+            .into();
+        let own = HfOptions { seconds: (Some(0.3), Some(1.0)), ..options("facebook/voxpopuli") };
+        let loaded = load_of(&own, &rows, 9).unwrap();
+        assert_eq!(loaded.samples.len(), 2);
+        assert!(loaded.warnings.iter().any(|text| text.starts_with("2 recordings are left out")));
+        // Those behind the last one that is needed are not looked at.
+        let loaded = load_of(&own, &rows, 1).unwrap();
+        assert!(loaded.warnings.iter().any(|text| text.starts_with("1 recordings are left out")));
+        let all = load_of(&options("facebook/voxpopuli"), &rows, 9).unwrap();
+        assert_eq!((all.samples.len(), all.warnings.len()), (4, 1));
+    }
+
+    #[test]
+    fn recordings_may_be_beside_the_table() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("media")).unwrap();
+        std::fs::write(folder.path().join("media/a.wav"), tone(3)).unwrap();
+        let table = folder.path().join("train.jsonl");
+        let load = |url: &str| {
+            std::fs::write(&table, json!({"url": url, "transcript": "hello"}).to_string()).unwrap();
+            let own = options("ArtificialAnalysis/Earnings22-Cleaned-AA");
+            let options = VllmDatasetOptions {
+                path: Some(folder.path().to_owned()),
+                num_prompts: Some(1),
+                ..VllmDatasetOptions::new(VllmDataset::Hf(own.clone()))
+            };
+            load(&own, &options, Some(&Tokenizer::byte_level()), None, &mut Draws::new(0))
+        };
+        let loaded = load("media/a.wav").unwrap();
+        let sent = serde_json::to_value(&loaded.samples[0].prompt).unwrap();
+        assert_eq!(sent["messages"][0]["content"][1]["input_audio"]["format"], "wav");
+        for outside in ["../a.wav", "/etc/passwd"] {
+            let error = load(outside).unwrap_err().to_string();
+            assert!(error.contains("no file of the dataset"), "{error}");
+        }
+    }
+
     #[test]
     fn what_is_not_known_is_said() {
         let error = load_of(&options("someone/something"), &[], 1).unwrap_err().to_string();
         assert!(error.contains("openai/gsm8k") && error.contains("--hf-name"), "{error}");
-        let error = load_of(&options("ArtificialAnalysis/Earnings22-Cleaned-AA"), &[], 1)
-            .unwrap_err()
-            .to_string();
-        assert!(error.contains("beside its table"), "{error}");
         let split = HfOptions { split: None, ..options("Aeala/ShareGPT_Vicuna_unfiltered") };
         let error = load_of(&split, &[], 1).unwrap_err().to_string();
         assert!(error.starts_with("--hf-split"), "{error}");

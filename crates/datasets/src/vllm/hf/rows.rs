@@ -3,7 +3,7 @@
 use super::HfOptions;
 use crate::DatasetError;
 use crate::table::{Cell, Row};
-use crate::vllm::media::{audio_of, image_at, image_of, read_audio, video_at};
+use crate::vllm::media::{Recording, image_at, image_of, video_at};
 use serde_json::Value;
 use std::path::Path;
 
@@ -17,6 +17,18 @@ pub(super) struct Made {
     pub(super) reply: Option<String>,
     /// Parts of the message beside the text.
     pub(super) media: Vec<Value>,
+    /// The file of a recording that is beside the table.
+    pub(super) beside: Option<String>,
+    /// How long the recording plays, where that is known.
+    pub(super) seconds: Option<f64>,
+}
+
+impl Made {
+    /// With a recording.
+    pub(super) fn spoken(recording: Recording) -> Self {
+        let Recording { part, seconds } = recording;
+        Self { media: vec![part], seconds, ..Self::default() }
+    }
 }
 
 /// What tells a model to transcribe English; nothing where the model is not known by its name.
@@ -60,13 +72,13 @@ pub(super) fn image(row: &Row, cell: &Cell) -> Result<Value, DatasetError> {
 }
 
 /// A recording by its bytes, in a struct as the hub has it, or by the path of its file.
-pub(super) fn audio(row: &Row, cell: &Cell) -> Result<Value, DatasetError> {
+pub(super) fn recording(row: &Row, cell: &Cell) -> Result<Recording, DatasetError> {
     if let Some(bytes) = cell.bytes().or_else(|| cell.field("bytes")?.bytes()) {
-        return audio_of(bytes).map_err(|problem| row.bad(problem));
+        return Recording::of(bytes).map_err(|problem| row.bad(problem));
     }
     let path = cell.text().or_else(|| cell.field("path")?.text());
     let path = path.ok_or_else(|| row.bad("there is no recording in it"))?;
-    read_audio(path).map_err(|problem| row.bad(problem))
+    Recording::read(path).map_err(|problem| row.bad(problem))
 }
 
 /// A question and one image.

@@ -16,14 +16,15 @@
 //! been sent. In a reply that is not streamed, a cut after tokens is one after as many bytes, and
 //! the actions that need events do nothing.
 
+mod plan;
+
+use crate::SimError;
 use crate::clock::millis::from_millis;
-use crate::{SimError, random};
+pub(crate) use plan::{ArmedRule, CloseAfter, FaultPlan, Length, StatusFault, WireFault};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 /// One line of a fault script.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,9 +48,12 @@ pub struct When {
     /// The places of the requests, counted from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<Vec<u64>>,
-    /// The n-th, 2n-th, 3n-th … request.
+    /// The n-th, 2n-th, 3n-th … request; with `offset` others of every n.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<u64>,
+    /// Which of every n, counted from 0: the last one if left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
     /// The share of requests, drawn from `seed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
@@ -85,6 +89,27 @@ pub enum Action {
     /// Ends the connection in the middle of the reply, by RST where the connection is a TCP
     /// socket.
     Reset(After),
+    /// Takes the request and never answers, as a server behind a half-open connection.
+    Silence {},
+    /// Ends the connection instead of answering.
+    HangUp {
+        /// By RST where the connection is a TCP socket.
+        #[serde(default)]
+        reset: bool,
+    },
+    /// Hands the response to the connection drop by drop, its head included.
+    Drip {
+        /// Bytes of a drop.
+        #[serde(default = "one")]
+        bytes: u32,
+        /// Between two drops.
+        ms: f64,
+    },
+    /// Sets header lines of the response, such as a wrong content type.
+    Headers {
+        /// The lines; those that frame the body are not taken.
+        headers: BTreeMap<String, String>,
+    },
     /// Puts these bytes into the stream.
     Malformed {
         /// Before which token.
@@ -92,6 +117,9 @@ pub enum Action {
         /// The bytes, an event with broken JSON by default.
         #[serde(default = "default_malformed")]
         text: String,
+        /// How often, for a line without an end.
+        #[serde(default = "one")]
+        repeat: u32,
     },
     /// Goes silent.
     Stall {
@@ -150,7 +178,7 @@ pub enum Action {
     },
 }
 
-/// Where a reply is cut: at its beginning, after tokens, or after bytes of the body.
+/// Where a reply is cut: at its beginning, after tokens, or after bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct After {
@@ -160,6 +188,10 @@ pub struct After {
     /// After exactly this many bytes of the body.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after_bytes: Option<u64>,
+    /// After exactly this many bytes of the whole response: in the middle of its head, of a chunk, or of a
+    /// chunk's size. The truth log has what was handed over, sent or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub after_wire_bytes: Option<u64>,
 }
 
 fn default_content_type() -> String {
@@ -180,6 +212,15 @@ fn default_ping() -> String {
 fn yes() -> bool {
     true
 }
+fn one() -> u32 {
+    1
+}
+
+/// Most bytes that a rule puts into a stream.
+const MALFORMED_LIMIT: usize = 256 << 20;
+
+/// Header lines that a rule may not set, since they say where the body ends.
+const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "connection"];
 
 /// Reads a fault script; an error names the rule by its number.
 pub fn parse_faults(json: &str) -> Result<Vec<FaultRule>, SimError> {
@@ -219,34 +260,51 @@ fn check_rule(rule: &FaultRule) -> Result<(), String> {
     if rule.when.every == Some(0) {
         return Err("`every` must be at least 1".to_owned());
     }
+    if let Some(offset) = rule.when.offset
+        && rule.when.every.is_none_or(|every| offset >= every)
+    {
+        return Err("`offset` needs an `every` above it".to_owned());
+    }
     if rule.when.probability.is_some_and(|share| !(0.0..=1.0).contains(&share)) {
         return Err("`probability` must lie between 0 and 1".to_owned());
     }
     let time = |ms: f64| from_millis(ms).map(|_| ()).map_err(str::to_owned);
     match &rule.action {
+        Action::Drip { bytes: 0, .. } => Err("`bytes` must be at least 1".to_owned()),
         Action::Delay { ms }
+        | Action::Drip { ms, .. }
         | Action::Close { after_ms: ms, .. }
         | Action::Stall { ms: Some(ms), .. }
         | Action::HoldOpen { ms: Some(ms) } => time(*ms),
+        Action::Malformed { text, repeat, .. }
+            if text.len().saturating_mul(*repeat as usize) > MALFORMED_LIMIT =>
+        {
+            Err(format!("`text` and `repeat` make more than {MALFORMED_LIMIT} bytes"))
+        }
         Action::Status { code, content_type, headers, .. } => {
             if !(200..600).contains(code) {
                 return Err("`code` must lie between 200 and 599".to_owned());
             }
-            let bad = |name: &str, value: &str| {
-                http::HeaderName::from_bytes(name.as_bytes()).is_err()
-                    || http::HeaderValue::from_str(value).is_err()
-            };
-            if bad("content-type", content_type) {
+            if !is_header("content-type", content_type) {
                 return Err("`content_type` is not a header value".to_owned());
             }
-            match headers.iter().find(|(name, value)| bad(name, value)) {
-                Some((name, _)) => Err(format!("header `{name}` is not valid")),
-                None => Ok(()),
+            check_headers(headers)
+        }
+        Action::Headers { headers } => {
+            let framing = |name: &&String| FRAMING.iter().any(|it| name.eq_ignore_ascii_case(it));
+            match headers.keys().find(framing) {
+                Some(name) => Err(format!("header `{name}` frames the body")),
+                None => check_headers(headers),
             }
         }
         Action::Cut(after) | Action::Reset(after) => {
-            if after.after_tokens.is_some() && after.after_bytes.is_some() {
-                return Err("`after_tokens` and `after_bytes` exclude each other".to_owned());
+            let After { after_tokens, after_bytes, after_wire_bytes } = after;
+            let given = [after_tokens.is_some(), after_bytes.is_some(), after_wire_bytes.is_some()];
+            if given.into_iter().filter(|given| *given).count() > 1 {
+                return Err(
+                    "`after_tokens`, `after_bytes` and `after_wire_bytes` exclude each other"
+                        .to_owned(),
+                );
             }
             Ok(())
         }
@@ -255,137 +313,22 @@ fn check_rule(rule: &FaultRule) -> Result<(), String> {
     }
 }
 
-/// A rule and the requests it has seen.
-#[derive(Debug)]
-pub(crate) struct ArmedRule {
-    rule: FaultRule,
-    seen: AtomicU64,
+fn is_header(name: &str, value: &str) -> bool {
+    http::HeaderName::from_bytes(name.as_bytes()).is_ok()
+        && http::HeaderValue::from_str(value).is_ok()
 }
 
-impl ArmedRule {
-    pub(crate) fn new(rule: FaultRule) -> Self {
-        Self { rule, seen: AtomicU64::new(0) }
-    }
-
-    fn matches(&self, path: &str, generates: bool) -> bool {
-        let when = &self.rule.when;
-        if !when.path.as_deref().map_or(generates, |wanted| wanted == path) {
-            return false;
-        }
-        let place = self.seen.fetch_add(1, Ordering::Relaxed);
-        when.index.as_ref().is_none_or(|places| places.contains(&place))
-            && when.every.is_none_or(|every| (place + 1).is_multiple_of(every))
-            && when.probability.is_none_or(|share| random::unit(when.seed, 0, place) < share)
-    }
-}
-
-/// How long something lasts; `None` is for ever.
-pub(crate) type Length = Option<Duration>;
-
-/// How an idle connection is closed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CloseAfter {
-    pub(crate) delay: Duration,
-    pub(crate) reset: bool,
-    pub(crate) on_next_byte: bool,
-}
-
-/// What the rules do to one request.
-#[derive(Debug, Default)]
-pub(crate) struct FaultPlan {
-    pub(crate) delay: Duration,
-    pub(crate) status: Option<StatusFault>,
-    /// Where the reply ends, and whether by RST.
-    pub(crate) cut: Option<(After, bool)>,
-    pub(crate) malformed: Option<(u64, String)>,
-    pub(crate) stall: Option<(u64, Length)>,
-    /// Where, the event, and whether `[DONE]` follows.
-    pub(crate) error: Option<(u64, String, bool)>,
-    pub(crate) no_done: bool,
-    pub(crate) hold: Option<Length>,
-    pub(crate) duplicate: Option<u64>,
-    pub(crate) ping: Option<(u64, String)>,
-    pub(crate) close: Option<CloseAfter>,
-}
-
-#[derive(Debug)]
-pub(crate) struct StatusFault {
-    pub(crate) code: u16,
-    pub(crate) body: String,
-    pub(crate) headers: Vec<(String, String)>,
-}
-
-impl FaultPlan {
-    /// What `rules` do to the next request for `path`; `None` if nothing.
-    pub(crate) fn draw(rules: &[ArmedRule], path: &str, generates: bool) -> Option<Box<Self>> {
-        let mut plan: Option<Box<Self>> = None;
-        // Every rule counts every request, so all are asked.
-        for armed in rules.iter().filter(|armed| armed.matches(path, generates)) {
-            plan.get_or_insert_default().add(&armed.rule.action);
-        }
-        plan
-    }
-
-    fn add(&mut self, action: &Action) {
-        let time = |ms: f64| from_millis(ms).unwrap_or_default();
-        match action {
-            Action::Delay { ms } => {
-                if self.delay.is_zero() {
-                    self.delay = time(*ms);
-                }
-            }
-            Action::Status { code, body, content_type, headers } => {
-                self.status.get_or_insert_with(|| StatusFault {
-                    code: *code,
-                    body: body.clone(),
-                    headers: std::iter::once(("content-type".to_owned(), content_type.clone()))
-                        .chain(headers.clone())
-                        .collect(),
-                });
-            }
-            Action::Cut(after) => {
-                self.cut.get_or_insert((*after, false));
-            }
-            Action::Reset(after) => {
-                self.cut.get_or_insert((*after, true));
-            }
-            Action::Malformed { at_token, text } => {
-                self.malformed.get_or_insert_with(|| (u64::from(*at_token), text.clone()));
-            }
-            Action::Stall { at_token, ms } => {
-                self.stall.get_or_insert((u64::from(*at_token), ms.map(time)));
-            }
-            Action::Error { at_token, message, code, done } => {
-                self.error.get_or_insert_with(|| {
-                    let error = serde_json::json!({"error": {"message": message,
-                        "type": "InternalServerError", "code": code, "retryable": false}});
-                    (u64::from(*at_token), format!("data: {error}\n\n"), *done)
-                });
-            }
-            Action::NoDone {} => self.no_done = true,
-            Action::HoldOpen { ms } => {
-                self.hold.get_or_insert(ms.map(time));
-            }
-            Action::Duplicate { at_token } => {
-                self.duplicate.get_or_insert(u64::from(*at_token));
-            }
-            Action::Ping { every, text } => {
-                self.ping.get_or_insert_with(|| (u64::from(*every), text.clone()));
-            }
-            Action::Close { after_ms, reset, on_next_byte } => {
-                self.close.get_or_insert(CloseAfter {
-                    delay: time(*after_ms),
-                    reset: *reset,
-                    on_next_byte: *on_next_byte,
-                });
-            }
-        }
+fn check_headers(headers: &BTreeMap<String, String>) -> Result<(), String> {
+    match headers.iter().find(|(name, value)| !is_header(name, value)) {
+        Some((name, _)) => Err(format!("header `{name}` is not valid")),
+        None => Ok(()),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn message(json: &str) -> String {
         parse_faults(json).expect_err("refused").to_string()
@@ -396,7 +339,8 @@ mod tests {
         let fine = r#"{"action": {"delay": {"ms": 1}}}"#;
         assert_eq!(
             message(&format!(r#"[{fine}, {{"action": {{"cut": {{"after_token": 2}}}}}}]"#)),
-            "fault rule 2: unknown field `after_token`, expected `after_tokens` or `after_bytes`"
+            "fault rule 2: unknown field `after_token`, expected one of `after_tokens`, \
+             `after_bytes`, `after_wire_bytes`"
         );
         assert!(message(r#"[{"action": {"explode": {}}}]"#).starts_with("fault rule 1: "));
         assert!(
@@ -404,6 +348,23 @@ mod tests {
         );
         assert!(message(r#"[{"action": {"status": {"code": 100}}}]"#).contains("code"));
         assert!(message("{}").starts_with("the fault script is not a JSON list"));
+    }
+
+    #[test]
+    fn every_n_can_begin_elsewhere() {
+        let places = |when: &str| {
+            let rule = format!(r#"[{{"when": {when}, "action": {{"no_done": {{}}}}}}]"#);
+            let rules = parse_faults(&rule).expect("a script");
+            let armed: Vec<ArmedRule> = rules.into_iter().map(ArmedRule::new).collect();
+            let met = |_: &u64| FaultPlan::draw(&armed, "/generate", true).is_some();
+            (0..10).filter(met).collect::<Vec<u64>>()
+        };
+        assert_eq!(places(r#"{"every": 4}"#), [3, 7]);
+        assert_eq!(places(r#"{"every": 4, "offset": 1}"#), [1, 5, 9]);
+        for when in [r#"{"offset": 1}"#, r#"{"every": 2, "offset": 2}"#] {
+            let rule = format!(r#"[{{"when": {when}, "action": {{"no_done": {{}}}}}}]"#);
+            assert!(message(&rule).contains("offset"));
+        }
     }
 
     #[test]

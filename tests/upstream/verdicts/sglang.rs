@@ -1,41 +1,9 @@
-//! What is said about flags that are not the same here as upstream.
+//! What is said about SGLang's flags.
 
-use crate::Difference::{self, Arity, Default, Fewer, More};
+use super::Table;
+use crate::Difference::{Arity, Default, Fewer, More};
 
-/// What is said about one flag.
-#[derive(Clone, Copy, Debug)]
-pub struct Verdict {
-    /// The tool's name in the recording.
-    pub tool: &'static str,
-    /// The flag.
-    pub flag: &'static str,
-    /// In what the two command lines differ: exactly this, or the tests fail.
-    pub differs: &'static [Difference],
-    /// What is better, or other, and why.
-    pub how: &'static str,
-}
-
-/// The verdicts on the flags of one tool: flag, differences, words.
-type Table = &'static [(&'static str, &'static [Difference], &'static str)];
-
-/// Every verdict on a flag of this tool.
-pub fn of(tool: &str) -> impl Iterator<Item = Verdict> + use<> {
-    let tables = TABLES.iter().filter(|(name, _)| *name == tool).copied().collect::<Vec<_>>();
-    tables.into_iter().flat_map(|(tool, table)| {
-        table.iter().map(move |&(flag, differs, how)| Verdict { tool, flag, differs, how })
-    })
-}
-
-/// Every tool that something is said about.
-pub const TABLES: &[(&str, Table)] = &[
-    ("bench_serving", BENCH_SERVING),
-    ("steady_state_serving", STEADY_STATE_SERVING),
-    ("bench_one_batch_server", BENCH_ONE_BATCH_SERVER),
-    ("profiler", PROFILER),
-    ("send_one", SEND_ONE),
-];
-
-const BENCH_SERVING: Table = &[
+pub(super) const BENCH_SERVING: Table = &[
     (
         "--agentic-max-turns",
         &[],
@@ -157,7 +125,7 @@ const BENCH_SERVING: Table = &[
     ),
 ];
 
-const STEADY_STATE_SERVING: Table = &[
+pub(super) const STEADY_STATE_SERVING: Table = &[
     (
         "--steady-state-concurrency-ratio",
         &[],
@@ -166,7 +134,7 @@ const STEADY_STATE_SERVING: Table = &[
     ("--steady-state-output-file", &[], "same, as a flag of `bench-serving`"),
 ];
 
-const BENCH_ONE_BATCH_SERVER: Table = &[
+pub(super) const BENCH_ONE_BATCH_SERVER: Table = &[
     ("--dataset-name", &[], "better: `random-words` too, of exact lengths and from no file"),
     (
         "--input-len-step-percentage",
@@ -180,12 +148,12 @@ const BENCH_ONE_BATCH_SERVER: Table = &[
     ),
 ];
 
-const PROFILER: Table = &[
+pub(super) const PROFILER: Table = &[
     ("--num-steps", &[], "better: a number on the wire; it waits for the traces and lists them"),
     ("--url", &[Arity], "better: several workers, one after the other"),
 ];
 
-const SEND_ONE: Table = &[
+pub(super) const SEND_ONE: Table = &[
     ("--host", &[Default], "same: `localhost`"),
     ("--prompt", &[Default], "better: a prompt of our own, of the same kind"),
     ("--stream", &[], "better: with `--batch-size` too"),
