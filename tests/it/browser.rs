@@ -1,5 +1,7 @@
 //! Pages in a real browser: Chromium without a window, where the machine has it.
 
+use serde_json::json;
+use servebench_cli::{Code, Environment, Io};
 use servebench_plots::{Timeline, TimelineOptions, TimelineRequest};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -76,4 +78,40 @@ fn a_timeline_shows_every_request() {
     assert_eq!((drawn(&page, "failed"), drawn(&page, "gaps")), (Some(4), Some(588)));
     assert!(page.contains("25 ms ≤ ITL &lt; 50 ms"), "no legend");
     assert!(page.contains("Timeline of 200 requests over 2."), "no description");
+}
+
+/// Runs `bench-vllm` in this process, which must go well.
+fn done(words: &[&str]) {
+    let (io, captured) = Io::captured();
+    let words = words.iter().map(Into::into).collect();
+    let ended = bench_vllm::run(words, &Environment::default(), &io);
+    assert!(matches!(ended, Ok(Code::Done)), "{ended:?}\n{}{}", captured.out(), captured.err());
+}
+
+#[test]
+fn pictures_are_read_as_pictures() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let words = ["serve", "--simulate", "--num-prompts", "30", "--output-len", "6"];
+    let to = ["--plot-dataset-stats", "--result-dir", place, "--result-filename", "a.json"];
+    done(&[&words[..], &to, &["--disable-tqdm"]].concat());
+    for users in [1, 2, 4] {
+        let runs = json!([{"max_concurrency": users, "output_throughput": 10 * users,
+            "total_token_throughput": 20 * users, "median_ttft_ms": 5 + users}]);
+        let run = folder.path().join(format!("BENCH--max_concurrency={users}"));
+        std::fs::create_dir(&run).unwrap();
+        std::fs::write(run.join("summary.json"), runs.to_string()).unwrap();
+    }
+    done(&["sweep", "plot", place]);
+    done(&["sweep", "plot_pareto", place]);
+    for (picture, words) in [
+        ("a.dataset_stats.svg", "of 30 requests"),
+        ("FIGURE.svg", "Total token throughput"),
+        ("pareto/PARETO.svg", "Tokens/s/GPU"),
+    ] {
+        let Some(shown) = shown(&folder.path().join(picture)) else { return };
+        // What is no XML is shown up to where it ends, below a message.
+        assert!(shown.contains("</svg>") && !shown.contains("parsererror"), "{picture}: {shown}");
+        assert!(shown.contains(words), "{picture} has no `{words}`: {shown}");
+    }
 }

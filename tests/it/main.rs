@@ -23,6 +23,7 @@ mod verdict;
 mod vllm;
 mod vllm_backends;
 mod vllm_datasets;
+mod vllm_multi_turn;
 mod vllm_offline;
 mod vllm_scripts;
 mod vllm_structured;

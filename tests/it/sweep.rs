@@ -109,27 +109,24 @@ fn summaries_are_drawn() {
     assert!(folder.path().join("pareto/PARETO.svg").exists());
 }
 
-/// The simulated server as a process, under the name by which its caches are known to be emptied.
-fn simulated(folder: &Folder) -> String {
+/// The simulated server as a process, under the name by which its caches are known to be emptied, and a
+/// client with six small requests.
+fn simulated(folder: &Folder) -> [String; 2] {
     symlink(env!("CARGO_BIN_EXE_sim-server-under-test"), folder.path("sim-server"))
         .expect("a link");
-    format!("./sim-server --ttft-ms 10 --itl-ms=1 --port {}", free_port())
-}
-
-/// A client of six small requests.
-fn client() -> String {
-    let tokenizer = root().join("tests/fixtures/tokenizers/bytes");
-    format!(
-        "bench-vllm serve --model sim --tokenizer {} --input-len 8 --output-len 4 --num-prompts 6 \
-         --disable-tqdm",
+    let (port, tokenizer) = (free_port(), root().join("tests/fixtures/tokenizers/bytes"));
+    let client = format!(
+        "bench-vllm serve --port {port} --model sim --tokenizer {} --input-len 8 --output-len 4 \
+         --num-prompts 6 --disable-tqdm",
         text(&tokenizer)
-    )
+    );
+    [format!("./sim-server --ttft-ms 10 --itl-ms=1 --port {port}"), client]
 }
 
 #[test]
 fn a_server_is_started_measured_and_stopped_for_each_of_its_settings() {
     let folder = Folder::new();
-    let (server, client) = (simulated(&folder), client());
+    let [server, client] = simulated(&folder);
     fs::write(folder.path("serve.json"), r#"{"slow": {"itl_ms": 3}, "fast": {}}"#).expect("a file");
     fs::write(folder.path("bench.json"), r#"[{"max_concurrency": 1}, {"max_concurrency": 3}]"#)
         .expect("a file");
@@ -160,7 +157,7 @@ fn a_server_is_started_measured_and_stopped_for_each_of_its_settings() {
 #[test]
 fn a_ladder_of_loads_goes_on_where_it_ended() {
     let folder = Folder::new();
-    let (server, client) = (simulated(&folder), client());
+    let [server, client] = simulated(&folder);
     let words =
         ["sweep", "serve_workload", "--serve-cmd", &server, "--bench-cmd", &client, "-e", "x"];
     let more = ["--workload-var", "max_concurrency", "--workload-iters", "4", "--num-runs", "1"];

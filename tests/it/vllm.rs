@@ -12,6 +12,7 @@ use servebench_cli::{Code, Environment, Io};
 use servebench_core::Stamp;
 use servebench_core::random::NumpyLegacy;
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One recorded run.
 pub(crate) struct Case(pub(crate) Value);
@@ -364,6 +365,8 @@ fn a_simulated_run_is_reported_whole() {
         "5",
         "--percentile-metrics",
         "ttft,e2el_including_client_queue",
+        "--steady-state-concurrency-ratio",
+        "0.5",
         "--append-result",
         "--disable-tqdm",
         "--result-filename",
@@ -390,13 +393,63 @@ fn a_simulated_run_is_reported_whole() {
     let own = &result["servebench"];
     assert_eq!((&own["simulated"], &own["plan"]["num_prompts"]), (&json!(true), &json!(12)));
     assert!(own["verdict"].is_string() && own["upstream_max_concurrent_requests"].is_u64());
+    let steady = &own["steady_state"];
+    assert!(steady["output_throughput"].as_f64().is_some_and(|rate| rate > 0.0), "{own}");
     let records = std::fs::read_to_string(folder.path().join("all.pytorch.json")).expect("records");
     let records: Vec<Value> = serde_json::from_str(&records).expect("JSON");
     let names: Vec<&str> =
         records.iter().filter_map(|record| record["metric"]["name"].as_str()).collect();
     assert_eq!(names, ["mean_ttft_ms", "median_ttft_ms", "std_ttft_ms", "p99_ttft_ms"]);
     let printed = captured.out();
-    for label in ["Probe Requests", "Queue-inclusive End-to-end Latency", "Verdict:"] {
+    for label in
+        ["Probe Requests", "Queue-inclusive End-to-end Latency", "Verdict:", "Steady-State Result"]
+     {
         assert!(printed.contains(label), "{label}:\n{printed}");
+    }
+}
+
+#[test]
+fn counters_of_a_diffusion_model_are_reported() {
+    let scraped = AtomicU64::new(0);
+    let server = Capture::start(move |call, _| {
+        if call.path != "/metrics" {
+            return answer(call);
+        }
+        // Each scrape finds 40 steps of 32 positions and 256 tokens more, which are 8 canvases.
+        let times = scraped.fetch_add(1, Ordering::Relaxed);
+        let counter = |name: &str, each: u64| format!("vllm:diffusion_num_{name}_total {}\n", times * each);
+        let counters = [("denoising_steps", 40), ("canvas_positions", 1280), ("committed_tokens", 256)];
+        Answer::text(200, &counters.map(|(name, each)| counter(name, each)).concat())
+    });
+    let server = server.expect("a server on loopback");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let url = format!("http://{}", server.address);
+    let words = ["serve", "--base-url", &url, "--model", "m", "--num-prompts", "2"];
+    let tokenizer = root().join("tests/fixtures/tokenizers/tiny-llama");
+    let more = ["--tokenizer", tokenizer.to_str().expect("a path in UTF-8"), "--disable-tqdm", "--save-result"];
+    let to = ["--result-dir", folder.path().to_str().expect("a path in UTF-8"), "--result-filename", "r.json"];
+    let (io, captured) = Io::captured();
+    let ended = bench_vllm::run(
+        words.into_iter().chain(more).chain(to).map(Into::into).collect(),
+        &Environment::default(),
+        &io,
+    );
+    assert!(matches!(ended, Ok(Code::Done)), "{ended:?}\n{}", captured.err());
+    let text = std::fs::read_to_string(folder.path().join("r.json")).expect("a result");
+    let result: Value = serde_json::from_str(&text).expect("strict JSON");
+    assert_eq!(result["diffusion_steps_per_canvas"], 4.0);
+    assert_eq!(result["diffusion_committed_per_step"], 8.0);
+    assert_eq!(result["diffusion_committed_tokens"], 256);
+    assert_eq!(result["diffusion_denoising_steps"], 32);
+    assert_eq!(result["diffusion_canvas_positions"], 1280);
+    let duration = result["duration"].as_f64().expect("seconds");
+    let throughput = result["diffusion_committed_throughput"].as_f64().expect("a rate");
+    assert!((throughput * duration - 256.0).abs() < 1e-6, "{result}");
+    for line in [
+        "----------------Diffusion Decoding----------------",
+        "Denoising steps per canvas:              4.00      ",
+        "Canvas positions evaluated:              1280      ",
+    ] {
+        assert!(captured.out().contains(line), "{}", captured.out());
     }
 }

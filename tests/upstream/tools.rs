@@ -7,7 +7,7 @@ use servebench_cli::vllm::sweep::{
     PlotCommand, PlotParetoCommand, SWEEP_PLOT_FLAGS, SWEEP_PLOT_PARETO_FLAGS, SWEEP_SERVE_FLAGS,
     SWEEP_SERVE_WORKLOAD_FLAGS, ServeSweepCommand, ServeWorkloadCommand,
 };
-use servebench_cli::vllm::{LATENCY_FLAGS, THROUGHPUT_FLAGS};
+use servebench_cli::vllm::{LATENCY_FLAGS, STARTUP_FLAGS, THROUGHPUT_FLAGS};
 
 /// A Python tool and what takes its place.
 #[derive(Clone, Copy, Debug)]
@@ -82,7 +82,7 @@ pub const SGLANG: [Tool; 5] = [
 ];
 
 /// The commands of vLLM 0.32.0's `vllm bench` that have one here.
-pub const VLLM: [Tool; 7] = [
+pub const VLLM: [Tool; 8] = [
     vllm("vllm bench serve", "bench-vllm serve", bench_vllm::ServeArgs::command, VLLM_FLAGS),
     vllm(
         "vllm bench throughput",
@@ -95,6 +95,12 @@ pub const VLLM: [Tool; 7] = [
         "bench-vllm latency",
         bench_vllm::LatencyCommand::command,
         LATENCY_FLAGS,
+    ),
+    vllm(
+        "vllm bench startup",
+        "bench-vllm startup",
+        bench_vllm::StartupCommand::command,
+        STARTUP_FLAGS,
     ),
     vllm(
         "vllm bench sweep serve",

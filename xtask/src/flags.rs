@@ -22,7 +22,7 @@ last column says it. A test compares both command lines flag by flag, and fails 
 
 All commands understand unique prefixes of these flags, `_` for `-`, `--flag.key VALUE` for JSON and `--config FILE`, \
 as the Python tool does; flags that are only ours are written in full. Of a repeated flag the last counts. \
-`vllm bench mm-processor` and `vllm bench sweep startup` need an engine in the process and have no command here. \
+`vllm bench mm-processor`, which needs an engine in the process, and `vllm bench sweep startup` have no command here. \
 [Coming from vLLM](../guide/from-vllm.md) says which command takes the place of which, \
 [Differences from vllm bench serve](differences-vllm.md) what else is not the same.";
 
@@ -118,7 +118,11 @@ fn cell(text: &str) -> String {
 fn server(text: &mut String, tool: &Tool) -> fmt::Result {
     let handed_on = tool.flags_of_its_server();
     let Some(refused) = servebench_cli::Refused::of_its_server(tool.known_as) else {
-        return Ok(());
+        if handed_on.is_empty() {
+            return Ok(());
+        }
+        let how = "same: handed on to the server that is started";
+        return writeln!(text, "| {} flags of the engine | | | {how} |", handed_on.len());
     };
     let command = tool.command();
     let used: Vec<&Flag> = handed_on.iter().filter(|flag| has(&command, &flag.name)).collect();

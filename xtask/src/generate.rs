@@ -28,6 +28,7 @@ const PROGRAMS: [(&str, &[&str]); 6] = [
             "throughput",
             "latency",
             "long-document-qa",
+            "structured-output",
             "sweep",
             "sweep serve",
             "sweep serve_workload",

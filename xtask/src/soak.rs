@@ -48,7 +48,7 @@ const PER_REQUEST: f64 = 1024.0;
 /// Requests of the run that tells what the client takes without any.
 const FEW: u64 = 10_000;
 /// Longest time for a run.
-const LIMIT: Duration = Duration::from_mins(60);
+const LIMIT: Duration = Duration::from_hours(1);
 
 /// Runs the soak and checks what is left.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {

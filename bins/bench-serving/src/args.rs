@@ -4,8 +4,7 @@ use clap::Parser;
 use servebench_cli::ServingArgs;
 use servebench_cli::args::{
     AnalyzeArgs, DatasetArgs, LoadArgs, LogArgs, OwnArgs, ProfileArgs, RecordArgs, ReplayArgs,
-    ReportArgs, SamplingArgs,
-    TargetArgs,
+    ReportArgs, SamplingArgs, TargetArgs,
 };
 
 /// Measures a running LLM inference server: sends requests, reads the token streams, reports TTFT,

@@ -5,7 +5,8 @@ mod args;
 pub use args::{AnalyzeCommand, Args, ReplayCommand};
 
 use servebench_cli::{
-    Code, Environment, Failure, Io, Plan, analyze, parse, parse_as, replay, resumed_arguments, serve,
+    Code, Environment, Failure, Io, Plan, analyze, parse, parse_as, replay, resumed_arguments,
+    serve,
 };
 use std::ffi::OsString;
 

@@ -121,7 +121,7 @@ pub fn parse_as<A: Parser + CommandFactory>(
         }
         Err(mut error) => {
             if holds_secret(&error) {
-                error.remove(ContextKind::InvalidValue);
+                error.insert(ContextKind::InvalidValue, ContextValue::String("…".to_owned()));
             }
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();

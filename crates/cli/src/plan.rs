@@ -393,6 +393,7 @@ impl Plan {
         if !further_base_urls.is_empty() && profiles_target {
             return Err(Failure::usage("--profile works with one server, not with --base-urls"));
         }
+        check_http2(&sampling, &load, &own)?;
         let network = NetworkPlan::new(&sampling.network, sampling.insecure, environment);
         let mut notes = notes(&own);
         notes.extend(network.notes(base_url.iter().chain(&further_base_urls)));
@@ -553,6 +554,24 @@ fn check_slots(load: &LoadArgs, has_turns: bool) -> Result<(), Failure> {
         return Err(Failure::usage(
             "--release-slot-between-turns is for conversations of several turns: --dataset-name \
              agentic-trace, or generated-shared-prefix with --gsp-num-turns",
+        ));
+    }
+    Ok(())
+}
+
+/// The readers of HTTP/1.1 and the built-in server do not speak it.
+fn check_http2(sampling: &SamplingArgs, load: &LoadPlan, own: &OwnArgs) -> Result<(), Failure> {
+    if !sampling.network.http2 {
+        return Ok(());
+    }
+    if own.simulate {
+        return Err(Failure::usage(
+            "--http2: the built-in server speaks HTTP/1.1, drop --simulate",
+        ));
+    }
+    if load.http_reader != HttpReaderName::Auto {
+        return Err(Failure::usage(
+            "--http2: --http-reader chooses who reads HTTP/1.1, drop one of them",
         ));
     }
     Ok(())

@@ -6,7 +6,7 @@ use crate::limits::Limits;
 use crate::meter::{Meter, Tap};
 use crate::observe::{Event, Observe};
 use crate::pool::Pool;
-use crate::reading::Reading;
+use crate::reading::{Reading, Receipt};
 use crate::secrets::Secrets;
 use crate::target::Target;
 use crate::wire::{Call, Connection, Ended, Head, Visit};
@@ -210,13 +210,13 @@ struct Shown<'a> {
 impl Visit for Shown<'_> {
     fn head(&mut self, head: &Head) -> Progress {
         let at = self.meter.last_read();
-        self.witness.note(|| Event::Head { at, head: Cow::Borrowed(head) });
+        self.witness.head(at, head);
         self.reading.head(at, head, self.reply)
     }
 
     fn data(&mut self, bytes: &[u8]) -> Progress {
         let receipt = self.meter.receipt();
-        self.witness.note(|| Event::Data { receipt, bytes });
+        self.witness.data(receipt, bytes);
         self.reading.data(receipt, bytes, self.reply)
     }
 }
@@ -226,6 +226,8 @@ impl Visit for Shown<'_> {
 struct Witness<'a> {
     observer: Option<&'a dyn Observe>,
     request: &'a Request,
+    /// A server may repeat a key: no observer sees it.
+    secrets: &'a Secrets,
 }
 
 impl Witness<'_> {
@@ -235,18 +237,47 @@ impl Witness<'_> {
         }
     }
 
+    fn head(&self, at: Stamp, head: &Head) {
+        self.note(|| {
+            let hidden = |text: &String| self.secrets.hidden(text).into_owned();
+            let location = head.location.as_ref().map(hidden);
+            Event::Head { at, head: Cow::Owned(Head { location, ..head.clone() }) }
+        });
+    }
+
+    fn data(&self, receipt: Receipt, bytes: &[u8]) {
+        if let Some(observer) = self.observer {
+            let bytes = &self.secrets.hidden_bytes(bytes);
+            observer.note(self.request, &Event::Data { receipt, bytes });
+        }
+    }
+
     /// Notes that the request is sent once more, as `reply` has counted it.
     fn again(&self, failure: &Failure, reply: &Reply) {
         let (sent, rare) = (reply.sent, reply.rare());
         let (reconnects, retries) = (rare.reconnects, rare.retries);
-        let failure = Cow::Borrowed(failure);
-        self.note(|| Event::Again { sent, reconnects, retries, failure });
+        self.note(|| {
+            let failure = Cow::Owned(self.hidden(failure));
+            Event::Again { sent, reconnects, retries, failure }
+        });
     }
 
     /// Notes that the request is over, before `reply` tells how.
     fn over(&self, at: Stamp, ended: &Ended, reply: &Reply) {
         let (sent, lag) = (reply.sent, reply.read_lag);
-        self.note(|| Event::Over { at, ended: Cow::Borrowed(ended), sent, lag });
+        self.note(|| {
+            let ended = match ended {
+                Ended::Broken(failure) => Ended::Broken(self.hidden(failure)),
+                Ended::NoAnswer(failure) => Ended::NoAnswer(self.hidden(failure)),
+                whole => whole.clone(),
+            };
+            Event::Over { at, ended: Cow::Owned(ended), sent, lag }
+        });
+    }
+
+    fn hidden(&self, failure: &Failure) -> Failure {
+        let detail = self.secrets.hidden(&failure.detail).into();
+        Failure { kind: failure.kind, detail }
     }
 }
 
@@ -263,7 +294,8 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
     /// Sends the request, and again as often as may be.
     async fn attempt(&self, request: &Request, reply: &mut Reply) {
         let start = self.clock.now();
-        let witness = Witness { observer: self.observer.as_deref(), request };
+        let witness =
+            Witness { observer: self.observer.as_deref(), request, secrets: &self.secrets };
         witness.note(|| Event::Began {
             at: start,
             target: reply.rare().target,

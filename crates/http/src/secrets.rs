@@ -1,5 +1,6 @@
 //! What must be shown nowhere, and texts of others that may hold it.
 
+use memchr::memmem;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -60,6 +61,28 @@ impl Secrets {
     }
 }
 
+impl Secrets {
+    /// Bytes with `***` in the place of each secret.
+    pub(crate) fn hidden_bytes<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        self.0.iter().fold(Cow::Borrowed(bytes), |bytes, secret| {
+            let secret = secret.as_bytes();
+            let Some(mut found) = memmem::find(&bytes, secret) else { return bytes };
+            let (mut hidden, mut rest) = (Vec::new(), &bytes[..]);
+            loop {
+                hidden.extend_from_slice(&rest[..found]);
+                hidden.extend_from_slice(HIDDEN.as_bytes());
+                rest = &rest[found + secret.len()..];
+                match memmem::find(rest, secret) {
+                    Some(next) => found = next,
+                    None => break,
+                }
+            }
+            hidden.extend_from_slice(rest);
+            Cow::Owned(hidden)
+        })
+    }
+}
+
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Secrets({})", self.0.len())
@@ -80,6 +103,8 @@ mod tests {
         }
         let text = "key-123, key-123-and-more and value with spaces: short";
         assert_eq!(secrets.hidden(text), "***, *** and ***: short");
+        assert_eq!(secrets.hidden_bytes(text.as_bytes()), secrets.hidden(text).as_bytes());
+        assert!(matches!(secrets.hidden_bytes(b"nothing of it"), Cow::Borrowed(_)));
         assert!(matches!(secrets.hidden("nothing of it"), Cow::Borrowed("nothing of it")));
         assert_eq!(format!("{secrets:?}"), "Secrets(3)");
     }

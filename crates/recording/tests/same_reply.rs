@@ -232,6 +232,40 @@ proptest! {
         }
     }
 
+    /// Frames of a true recording, damaged at a few places behind their checksums.
+    #[test]
+    fn damaged_frames_are_played_or_refused(
+        (kind, script) in any_script(),
+        damage in prop::collection::vec((any::<usize>(), any::<u8>()), 1..4),
+    ) {
+        let protocol = protocol(kind);
+        let requests = [request(0, &protocol), request(1, &protocol)];
+        let (_, file) =
+            in_virtual_time(recorded(&protocol, &requests, HttpReader::Auto, move |peer| {
+                script.clone().answer(peer)
+            }));
+        let bytes = file.0.lock().unwrap().clone();
+        let mut reader = servebench_journal::Reader::open(bytes.as_slice()).unwrap();
+        let place = BackendKind::all().position(|other| other == kind).unwrap();
+        let mut data = vec![place as u8];
+        while let Some(frame) = reader.next_frame().unwrap() {
+            let mut frame = frame.to_vec();
+            for (at, byte) in &damage {
+                let at = at % frame.len();
+                frame[at] ^= byte;
+            }
+            // The length, seven bits a byte.
+            let mut length = frame.len();
+            while length >= 0x80 {
+                data.push(length as u8 | 0x80);
+                length >>= 7;
+            }
+            data.push(length as u8);
+            data.extend(frame);
+        }
+        servebench_recording::fuzzing::recording(&data);
+    }
+
     #[test]
     fn any_bytes_are_played_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         servebench_recording::fuzzing::recording(&bytes);
@@ -362,14 +396,14 @@ fn neither_keys_nor_prompts_are_in_the_file() {
     let protocol = protocol(BackendKind::SglangOaiChat);
     let requests = [request(0, &protocol)];
     let answer = Script {
-        status: 200,
-        head: "",
-        body: b"data: [DONE]\n\n".to_vec(),
+        status: 401,
+        head: "location: http://peer/?key=secret-key\r\n",
+        body: b"secret-key is no key, secret-key! [DONE]".to_vec(),
         cuts: Vec::new(),
         missing: 0,
         hangs: false,
     };
-    let (_, file) =
+    let (replies, file) =
         in_virtual_time(recorded(&protocol, &requests, HttpReader::Auto, move |peer| {
             answer.clone().answer(peer)
         }));
@@ -377,6 +411,9 @@ fn neither_keys_nor_prompts_are_in_the_file() {
     let text = String::from_utf8_lossy(&bytes);
     assert!(text.contains("[DONE]"));
     assert!(!text.contains("secret-key") && !text.contains("the prompt of it"), "{text}");
+    let failure = replies[0].failure.as_ref().unwrap();
+    assert!(failure.detail.contains("*** is no key, ***!"), "{failure}");
+    assert_eq!(file.play(&protocol).exchanges[0].reply, replies[0]);
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! # Features
 //!
 //! `metrics`, `arrival`, `backends`, `run`, `http`, `control` and `report` are on by default;
-//! `tokens`, `datasets`, `journal` and `sim` are not.
+//! `tokens`, `datasets`, `journal`, `recording` and `sim` are not.
 //!
 //! # Example
 //!
@@ -65,6 +65,8 @@ pub use servebench_http as http;
 pub use servebench_journal as journal;
 #[cfg(feature = "metrics")]
 pub use servebench_metrics as metrics;
+#[cfg(feature = "recording")]
+pub use servebench_recording as recording;
 #[cfg(feature = "report")]
 pub use servebench_report as report;
 #[cfg(feature = "run")]

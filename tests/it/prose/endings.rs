@@ -1,6 +1,6 @@
 //! Runs that end before all is sent and answered, and outputs that cannot be written.
 
-use super::bench::{Bench, Ended, count, number};
+use super::bench::{Bench, Ended, count, number, tokenizer};
 use super::peer::{Peer, Then, one_token, usual};
 use serde_json::{Value, json};
 use servebench_cli::{Environment, Io};
@@ -102,13 +102,14 @@ fn limits_are_checked() {
 fn vllm_runs_end_so_too() {
     let vllm = |peer: &Peer, flags: &str| {
         let folder = crate::support::Folder::new();
-        let common = "serve --backend openai-chat --model m --skip-tokenizer-init --dataset-name random \
+        let common = "serve --backend openai-chat --model m --dataset-name random \
                       --random-input-len 8 --random-output-len 4 --num-prompts 5 --disable-tqdm \
                       --save-result --result-filename r.json";
         let mut words: Vec<std::ffi::OsString> =
             common.split_whitespace().chain(flags.split(' ')).map(Into::into).collect();
         words.extend(["--base-url".into(), peer.url().into()]);
         words.extend(["--result-dir".into(), folder.path("").into()]);
+        words.extend(["--tokenizer".into(), tokenizer("bytes").into()]);
         let (io, captured) = Io::captured();
         let code = match bench_vllm::run(words, &Environment::default(), &io) {
             Ok(code) => code,

@@ -10,5 +10,7 @@ mod load;
 mod network;
 mod output;
 mod peer;
+mod secrets;
 mod sets;
 mod streams;
+mod ways;

@@ -102,7 +102,8 @@ fn say_gaps(path: &Path, played: &Played, io: &Io) {
     }
     if played.log.is_none() {
         io.say(format_args!(
-            "warning: {path} has no end, since the run was killed: when requests were due is not known"
+            "warning: {path} has no end (was the run killed, or the disk full?): when requests were due is not \
+             known"
         ));
     }
     if played.lost > 0 {

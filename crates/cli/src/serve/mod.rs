@@ -32,6 +32,7 @@ use servebench_report::{auto_file_name, check_writable};
 use servebench_run::Stop;
 use servebench_tokens::{Hub, HubConfig};
 pub(crate) use server::Server;
+pub(crate) use shape::{report_steady, steady_state};
 use std::path::PathBuf;
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ const COLUMNS: usize = 80;
 
 /// The steady state of a run, if one was asked for. Why there is none is said: the run's other numbers
 /// stand without.
-pub(super) fn steady_state(
+pub(crate) fn steady_state(
     plan: &Plan,
     requests: &[Measured<'_>],
     rule: ItlRule,
@@ -22,7 +22,7 @@ pub(super) fn steady_state(
 }
 
 /// Prints the block of a steady state and appends it to its file, if it has one.
-pub(super) fn report_steady(plan: &Plan, state: &SteadyState, io: &Io) -> Result<(), Failure> {
+pub(crate) fn report_steady(plan: &Plan, state: &SteadyState, io: &Io) -> Result<(), Failure> {
     io.print(steady_table(state).trim_end()).or_code(Code::Output)?;
     let Some(file) = &plan.report.steady_state_output_file else { return Ok(()) };
     let line = serde_json::to_string(state).or_code(Code::Bug)?;

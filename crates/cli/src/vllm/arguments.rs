@@ -4,9 +4,9 @@
 //! `--flag.a.b VALUE` becomes the JSON of `--flag`. What is left is what all our commands take:
 //! abbreviations, repeats that replace.
 
-use crate::{Code, Failure};
+use crate::{Code, Failure, Io};
 use serde_json::{Map, Number, Value};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -15,14 +15,34 @@ use std::path::Path;
 /// # Errors
 ///
 /// A `--config` file that cannot be read, a dotted flag without a value.
-pub fn plain(arguments: Vec<OsString>, flags: &[&str]) -> Result<Vec<OsString>, Failure> {
+pub fn plain(arguments: Vec<OsString>, flags: &[&str], io: &Io) -> Result<Vec<OsString>, Failure> {
     let mut words: Vec<OsString> = arguments.into_iter().map(with_dashes).collect();
+    for flag in repeated(&words) {
+        io.say(format_args!("warning: {flag} is given more than once: the last one counts"));
+    }
     if let Some(path) = take_config(&mut words)? {
         let mut all = config_words(Path::new(&path), flags)?;
         all.extend(words);
         words = all;
     }
     dotted(words)
+}
+
+/// The flags that are there more than once, each of them once. What makes JSON is not among them.
+fn repeated(words: &[OsString]) -> Vec<&str> {
+    let mut seen = HashMap::new();
+    let mut repeated = Vec::new();
+    for word in words.iter().filter_map(|word| word.to_str()) {
+        let name = word.split('=').next().unwrap_or(word);
+        if name.starts_with("--") && !name.contains('.') {
+            let count = seen.entry(name).or_insert(0_u32);
+            *count += 1;
+            if *count == 2 {
+                repeated.push(name);
+            }
+        }
+    }
+    repeated
 }
 
 /// In a flag, underscores before the first `.` or `=` become dashes.
@@ -192,7 +212,7 @@ mod tests {
 
     fn words(typed: &[&str]) -> Vec<String> {
         let typed = typed.iter().map(OsString::from).collect();
-        let plain = plain(typed, &["--no-self-timed"]).unwrap();
+        let plain = plain(typed, &["--no-self-timed"], &Io::captured().0).unwrap();
         plain.into_iter().map(|word| word.into_string().unwrap()).collect()
     }
 
@@ -202,6 +222,18 @@ mod tests {
         let want =
             ["--dataset-path", "a_b", "--num-prompts=1_0", "x_y", "--extra-body", r#"{"a_b":1}"#];
         assert_eq!(words(&typed), want);
+    }
+
+    #[test]
+    fn a_flag_that_is_repeated_is_told() {
+        let (io, captured) = Io::captured();
+        let typed = ["--a", "1", "--j.x", "1", "--a_b=2", "--j.y", "2", "--a-b", "--a", "--a=3"];
+        drop(plain(typed.iter().map(OsString::from).collect(), &[], &io));
+        let wanted = "\
+warning: --a-b is given more than once: the last one counts
+warning: --a is given more than once: the last one counts
+";
+        assert_eq!(captured.err(), wanted);
     }
 
     #[test]
@@ -227,7 +259,7 @@ mod tests {
             r#"{"list":["x",2,3],"n":1500000,"two":4096}"#,
         ];
         assert_eq!(words(&typed), want);
-        let error = plain(vec!["--j.a".into()], &[]).unwrap_err();
+        let error = plain(vec!["--j.a".into()], &[], &Io::captured().0).unwrap_err();
         assert!(error.to_string().contains("--j.a needs a value"), "{error}");
     }
 
@@ -258,7 +290,7 @@ mod tests {
         assert_eq!(got, want);
         for words in [vec!["--config"], vec!["--config=/no/such/file"]] {
             let words = words.into_iter().map(OsString::from).collect();
-            assert_eq!(plain(words, &[]).unwrap_err().code, Code::Usage);
+            assert_eq!(plain(words, &[], &Io::captured().0).unwrap_err().code, Code::Usage);
         }
     }
 
@@ -273,7 +305,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_words_panic(typed in prop::collection::vec("(--)?[a-z_.+=0-9kM]{0,12}", 0..8)) {
-            drop(plain(typed.into_iter().map(OsString::from).collect(), &[]));
+            let typed = typed.into_iter().map(OsString::from).collect();
+            drop(plain(typed, &[], &Io::captured().0));
         }
 
         #[test]

@@ -1,6 +1,6 @@
 //! Which rows are sent.
 
-use super::args::{ContentArgs, VllmDatasetArgs};
+use super::args::{ContentArgs, DatasetName, VllmDatasetArgs};
 use super::plan::SIMULATED;
 use crate::{Failure, Plan};
 use servebench_backends::vllm::{Form, VllmBackend};
@@ -75,21 +75,21 @@ impl Beside<'_> {
         let range_ratio = args.random_range_ratio.unwrap_or_default();
         let batch_size = args.random_batch_size.unwrap_or(1).max(1);
         let (made, asked, trace) = (&args.generated, &args.questions, &args.trace);
-        Ok(match args.dataset_name.as_deref().unwrap_or("random") {
-            "random" => VllmDataset::Random(RandomOptions {
+        Ok(match args.dataset_name.unwrap_or_default() {
+            DatasetName::Random => VllmDataset::Random(RandomOptions {
                 input_len,
                 output_len: length(args.random_output_len)?.unwrap_or(output),
                 range_ratio,
                 prefix_len: args.random_prefix_len.unwrap_or(0),
                 batch_size,
             }),
-            "random-rerank" => VllmDataset::RandomRerank(RerankOptions {
+            DatasetName::RandomRerank => VllmDataset::RandomRerank(RerankOptions {
                 input_len,
                 range_ratio,
                 batch_size,
                 is_reranker: !made.no_reranker,
             }),
-            "prefix_repetition" => {
+            DatasetName::PrefixRepetition => {
                 let own = PrefixRepetitionOptions::default();
                 VllmDataset::PrefixRepetition(PrefixRepetitionOptions {
                     prefix_len: made.prefix_repetition_prefix_len.unwrap_or(own.prefix_len),
@@ -99,20 +99,20 @@ impl Beside<'_> {
                         .unwrap_or(own.output_len),
                 })
             }
-            "sharegpt" => VllmDataset::ShareGpt(ShareGptOptions {
+            DatasetName::ShareGpt => VllmDataset::ShareGpt(ShareGptOptions {
                 output_len: length(args.sharegpt_output_len)?,
                 prompt_lens: None,
             }),
-            "random-mm" => {
+            DatasetName::RandomMedia => {
                 self.random_media(args, length(args.random_output_len)?.unwrap_or(output))?
             }
-            "custom" => VllmDataset::Custom(custom(args)?),
-            "custom_image" => VllmDataset::CustomImage {
+            DatasetName::Custom => VllmDataset::Custom(custom(args)?),
+            DatasetName::CustomImage => VllmDataset::CustomImage {
                 rows: custom(args)?,
                 client_side_data: args.media.custom_ensure_client_side_data,
             },
-            "custom_audio" => VllmDataset::CustomAudio(custom(args)?),
-            "hf" => VllmDataset::Hf(HfOptions {
+            DatasetName::CustomAudio => VllmDataset::CustomAudio(custom(args)?),
+            DatasetName::Hf => VllmDataset::Hf(HfOptions {
                 name: args.hf.hf_name.clone(),
                 subset: args.hf.hf_subset.clone(),
                 split: args.hf.hf_split.clone(),
@@ -128,8 +128,8 @@ impl Beside<'_> {
                 ),
                 categories: args.hf.bfcl_categories.as_deref().map(parts).unwrap_or_default(),
             }),
-            "burstgpt" => VllmDataset::BurstGpt { timed: trace.timed() == Some(true) },
-            "sonnet" => {
+            DatasetName::BurstGpt => VllmDataset::BurstGpt { timed: trace.timed() == Some(true) },
+            DatasetName::Sonnet => {
                 let own = SonnetOptions::default();
                 VllmDataset::Sonnet(SonnetOptions {
                     input_len: args.input_len.or(asked.sonnet_input_len).unwrap_or(own.input_len),
@@ -137,11 +137,11 @@ impl Beside<'_> {
                     prefix_len: asked.sonnet_prefix_len.unwrap_or(own.prefix_len),
                 })
             }
-            "spec_bench" => VllmDataset::SpecBench(QuestionOptions {
+            DatasetName::SpecBench => VllmDataset::SpecBench(QuestionOptions {
                 category: asked.spec_bench_category.clone(),
                 output_len: length(asked.spec_bench_output_len)?.unwrap_or(256),
             }),
-            "speed_bench" => VllmDataset::SpeedBench {
+            DatasetName::SpeedBench => VllmDataset::SpeedBench {
                 subset: asked
                     .speed_bench_dataset_subset
                     .as_deref()
@@ -152,7 +152,7 @@ impl Beside<'_> {
                     output_len: length(asked.speed_bench_output_len)?.unwrap_or(4096),
                 },
             },
-            "timed_trace" => {
+            DatasetName::TimedTrace => {
                 let own = TimedTraceOptions::default();
                 let label = |label: &Option<String>, own| label.clone().unwrap_or(own);
                 VllmDataset::TimedTrace(TimedTraceOptions {
@@ -164,11 +164,6 @@ impl Beside<'_> {
                     output_length: label(&trace.timed_trace_label_output_length, own.output_length),
                     hash_ids: label(&trace.timed_trace_label_hash_ids, own.hash_ids),
                 })
-            }
-            other => {
-                return Err(Failure::usage(format!(
-                    "--dataset-name {other} is not built here yet"
-                )));
             }
         })
     }

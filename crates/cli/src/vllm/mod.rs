@@ -60,7 +60,7 @@ pub fn parse_serve<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    parse_as(plain(arguments, VLLM_FLAGS)?, "vllm bench serve", VLLM_FLAGS, io)
+    parse_as(plain(arguments, VLLM_FLAGS, io)?, "vllm bench serve", VLLM_FLAGS, io)
 }
 
 /// Reads bytes from outside, for fuzzing: a `--config` file, a page of counters, a server's log.

@@ -367,6 +367,7 @@ fn shared(
         },
         report: ReportArgs {
             goodput: report.goodput.clone(),
+            steady_state_concurrency_ratio: report.steady_state_concurrency_ratio,
             disable_tqdm: load.disable_tqdm,
             min_success_rate: transport.min_success_rate,
             ..ReportArgs::default()

@@ -6,7 +6,7 @@ use super::plots;
 use crate::exit::OrCode;
 use crate::names::Names;
 use crate::prepare::Prepared;
-use crate::serve::{Checkup, MeasuredRun, say_failures};
+use crate::serve::{Checkup, MeasuredRun, report_steady, say_failures, steady_state};
 use crate::signals::Interrupts;
 use crate::{Code, Environment, Failure, Io, endings};
 use serde_json::{Map, Value, json};
@@ -49,6 +49,9 @@ impl Outcome<'_> {
             let printed = io.print(table(&report).trim_end());
             self.tell(io);
             let plan = self.plan;
+            if let Some(state) = &report.base.info.steady_state {
+                report_steady(&plan.run, state, io)?;
+            }
             if plan.report.writes() {
                 let path = self.path(&report.info);
                 if plan.report.save {
@@ -97,7 +100,12 @@ impl Outcome<'_> {
         .health();
         let verdict = client.verdict;
         let completed = aggregates.completed;
-        let run_info = RunInfo { client: Some(client), ..self.run_info(interrupts) };
+        let run_info = RunInfo {
+            client: Some(client),
+            wants_steady_state: plan.run.report.steady_state_concurrency_ratio.is_some(),
+            steady_state: steady_state(&plan.run, &measured, ItlRule::PerChunk, io),
+            ..self.run_info(interrupts)
+        };
         show(VllmReport {
             info: self.info(tokenizer),
             base: Report { info: run_info, aggregates, itl_rule: ItlRule::PerChunk, details: None },
@@ -221,7 +229,7 @@ impl Outcome<'_> {
     }
 
     /// Where the result is, or would be.
-    pub(super) fn path(&self, info: &VllmInfo) -> PathBuf {
+    fn path(&self, info: &VllmInfo) -> PathBuf {
         let plan = &self.plan.report;
         let name = plan.filename.clone().unwrap_or_else(|| file_name(info).into());
         match &plan.dir {

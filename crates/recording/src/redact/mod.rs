@@ -58,7 +58,7 @@ pub fn redact<R: Read>(
 ) -> Result<Redacted, RecordingError> {
     let mut metadata = recording.metadata().clone();
     hide(&mut metadata);
-    let mut copy = Copy {
+    let mut copy = Redactor {
         out: Writer::create(out, &frames::header(metadata))?,
         protocol: Arc::clone(protocol),
         redacted: Redacted::default(),
@@ -116,13 +116,13 @@ pub fn redact<R: Read>(
 }
 
 /// The copy in the making.
-struct Copy<W> {
+struct Redactor<W> {
     out: Writer<W>,
     protocol: Arc<dyn Protocol>,
     redacted: Redacted,
 }
 
-impl<W: Write> Copy<W> {
+impl<W: Write> Redactor<W> {
     fn write(&mut self, open: &Open) -> Result<(), RecordingError> {
         let events =
             self.events(open).map_err(|error| RecordingError::Frame { frame: 0, error })?;
@@ -258,8 +258,18 @@ fn copy_log(log: &RecordLog, out: &mut Vec<u8>) -> Result<(), JournalError> {
     writer.counts(log.counts.values())
 }
 
+/// Hides all texts and leaves the numbers.
+fn hide_words(value: &mut Value) {
+    match value {
+        Value::String(text) => "redacted".clone_into(text),
+        Value::Array(values) => values.iter_mut().for_each(hide_words),
+        Value::Object(members) => members.values_mut().for_each(hide_words),
+        _ => {}
+    }
+}
+
 /// Hides what tells of places: addresses and paths, all that was added to requests' bodies, and what the
-/// server told of itself.
+/// server told of itself in words.
 fn hide(value: &mut Value) {
     match value {
         // An address is still one, and a document too, where a command line holds them.
@@ -275,10 +285,10 @@ fn hide(value: &mut Value) {
         Value::Array(values) => values.iter_mut().for_each(hide),
         Value::Object(members) => {
             for (key, value) in members.iter_mut() {
-                if matches!(key.as_str(), "extra_body" | "server_info" | "header_names" | "tag") {
-                    *value = Value::Null;
-                } else {
-                    hide(value);
+                match key.as_str() {
+                    "extra_body" | "header_names" | "tag" => *value = Value::Null,
+                    "server_info" => hide_words(value),
+                    _ => hide(value),
                 }
             }
         }

@@ -238,3 +238,19 @@ impl VllmReport<'_> {
         Samples { ascending, distribution }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_that_commit_do_not_denoise() {
+        // 8 canvases of 32 positions, each committed by one of 40 steps.
+        let diffusion = Diffusion { steps: 40, positions: 1280, committed: 256 };
+        assert!((diffusion.denoising_steps() - 32.0).abs() < 1e-9);
+        assert!((diffusion.steps_per_canvas() - 4.0).abs() < 1e-9);
+        assert_eq!(diffusion.committed_per_step(), Some(8.0));
+        let at_once = Diffusion { steps: 8, positions: 256, committed: 256 };
+        assert_eq!(at_once.committed_per_step(), None);
+    }
+}

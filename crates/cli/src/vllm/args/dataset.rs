@@ -1,36 +1,56 @@
 //! What is sent.
 
 use super::{GeneratedArgs, HfArgs, MediaArgs, QuestionArgs, TraceArgs};
-use clap::Args;
-use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
 use servebench_datasets::vllm::RangeRatio;
 use std::path::PathBuf;
 
 /// The datasets that can be sampled.
-pub(crate) const DATASETS: [&str; 14] = [
-    "sharegpt",
-    "random",
-    "custom",
-    "random-rerank",
-    "prefix_repetition",
-    "burstgpt",
-    "spec_bench",
-    "speed_bench",
-    "timed_trace",
-    "random-mm",
-    "custom_image",
-    "custom_audio",
-    "hf",
-    "sonnet",
-];
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub enum DatasetName {
+    /// A ShareGPT file.
+    #[value(name = "sharegpt")]
+    ShareGpt,
+    /// Random tokens.
+    #[default]
+    Random,
+    /// A JSONL file of prompts.
+    Custom,
+    /// A random query and random documents.
+    #[value(name = "random-rerank")]
+    RandomRerank,
+    /// Random prompts that share prefixes.
+    PrefixRepetition,
+    /// The lengths of the BurstGPT trace.
+    #[value(name = "burstgpt")]
+    BurstGpt,
+    /// The questions of Spec-Bench.
+    SpecBench,
+    /// The questions of SPEED-Bench.
+    SpeedBench,
+    /// A trace of lengths, blocks and times.
+    TimedTrace,
+    /// Random prompts with images.
+    #[value(name = "random-mm")]
+    RandomMedia,
+    /// A JSONL file of prompts with images.
+    CustomImage,
+    /// A JSONL file of prompts with audio.
+    CustomAudio,
+    /// A dataset of the hub.
+    Hf,
+    /// Lines of a text.
+    Sonnet,
+}
 
 /// What is sent: dataset and sizes.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Dataset")]
 pub struct VllmDatasetArgs {
     /// Where prompts come from [default: random]
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(DATASETS))]
-    pub dataset_name: Option<String>,
+    #[arg(long, value_name = "NAME")]
+    pub dataset_name: Option<DatasetName>,
 
     /// File to read, or folder of speed_bench; for hf a name on the hub, or a copy
     #[arg(long, value_name = "FILE")]

@@ -131,11 +131,11 @@ pub struct HfArgs {
     #[arg(long, value_name = "DISTANCE")]
     pub blazedit_max_distance: Option<f64>,
 
-    /// Shortest recording of speech datasets, in seconds [default: any]
+    /// Shortest recording of speech datasets, in seconds [default: 0.0]
     #[arg(long, value_name = "SECONDS")]
     pub asr_min_audio_len_sec: Option<f64>,
 
-    /// Longest recording of them, in seconds; 0 for any [default: any]
+    /// Longest recording of them, in seconds; 0 for any [default: inf]
     #[arg(long, value_name = "SECONDS")]
     pub asr_max_audio_len_sec: Option<f64>,
 

@@ -12,7 +12,7 @@ mod report;
 mod target;
 
 pub use content::ContentArgs;
-pub use dataset::VllmDatasetArgs;
+pub use dataset::{DatasetName, VllmDatasetArgs};
 pub use datasets_more::{GeneratedArgs, HfArgs, MediaArgs, QuestionArgs, TraceArgs};
 pub use flags::VLLM_FLAGS;
 pub use load::{RampStrategy, VllmLoadArgs};

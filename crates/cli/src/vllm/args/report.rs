@@ -22,6 +22,14 @@ pub struct VllmReportArgs {
     #[arg(long, num_args = 1.., value_name = "NAME:MS", value_parser = values::objective)]
     pub goodput: Vec<Slo>,
 
+    /// Also report the steady state: the longest time with at least this share of the peak concurrency
+    ///
+    /// Above 0 and at most 1. At both ends of a run few requests are under way, so that its throughput is
+    /// less than what the server can do; the steady state leaves the ends out. Its numbers are printed below
+    /// the table and are `servebench.steady_state` in the result.
+    #[arg(long, value_name = "RATIO", value_parser = values::share)]
+    pub steady_state_concurrency_ratio: Option<f64>,
+
     /// Begin of the result file's name [default: the backend]
     #[arg(long)]
     pub label: Option<String>,

@@ -36,7 +36,7 @@ pub fn parse_latency<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    parse_as(plain(arguments, LATENCY_FLAGS)?, TOOL, LATENCY_FLAGS, io)
+    parse_as(plain(arguments, LATENCY_FLAGS, io)?, TOOL, LATENCY_FLAGS, io)
 }
 
 /// Sends batches one after the other and prints how long they took.

@@ -47,7 +47,7 @@ pub fn parse_startup<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<(A, Vec<String>)>, Failure> {
-    let (ours, engine) = args::part(plain(arguments, STARTUP_FLAGS)?)?;
+    let (ours, engine) = args::part(plain(arguments, STARTUP_FLAGS, io)?)?;
     let text = |word: OsString| {
         word.into_string()
             .map_err(|word| Failure::usage(format!("{} is no text", word.to_string_lossy())))

@@ -105,7 +105,7 @@ fn read<A: Parser + CommandFactory>(
     flags: &[&str],
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    parse_as(plain(arguments, flags)?, &format!("vllm bench sweep {command}"), flags, io)
+    parse_as(plain(arguments, flags, io)?, &format!("vllm bench sweep {command}"), flags, io)
 }
 
 /// Reads bytes from outside, for fuzzing: a file of parameters, applied to a command line.

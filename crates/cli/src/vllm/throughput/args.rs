@@ -1,6 +1,6 @@
 //! Flags of `throughput`.
 
-use super::super::args::{ContentArgs, VllmDatasetArgs, VllmLoadArgs};
+use super::super::args::{ContentArgs, DatasetName, VllmDatasetArgs, VllmLoadArgs};
 use super::super::offline::{OfflineArgs, Workload, replies};
 use clap::Args;
 
@@ -82,9 +82,9 @@ impl ThroughputArgs {
     pub(super) fn workload(&self) -> Workload {
         let mut dataset = self.dataset.clone();
         if dataset.dataset_name.is_none() && dataset.dataset_path.is_some() {
-            dataset.dataset_name = Some("sharegpt".to_owned());
+            dataset.dataset_name = Some(DatasetName::ShareGpt);
         }
-        if dataset.dataset_name.as_deref() == Some("timed_trace") {
+        if dataset.dataset_name == Some(DatasetName::TimedTrace) {
             dataset.trace.no_self_timed = true;
         }
         dataset.random_prefix_len = self.prefix_len.or(dataset.random_prefix_len);

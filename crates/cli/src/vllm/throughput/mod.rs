@@ -24,7 +24,7 @@ pub fn parse_throughput<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    let words = of_a_server(plain(arguments, THROUGHPUT_FLAGS)?, TOOL, THROUGHPUT_FLAGS)?;
+    let words = of_a_server(plain(arguments, THROUGHPUT_FLAGS, io)?, TOOL, THROUGHPUT_FLAGS)?;
     parse_as(words, TOOL, THROUGHPUT_FLAGS, io)
 }
 

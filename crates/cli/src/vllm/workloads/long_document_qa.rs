@@ -105,7 +105,7 @@ pub fn parse_long_document_qa<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    let words = plain(arguments, LONG_DOCUMENT_QA_FLAGS)?;
+    let words = plain(arguments, LONG_DOCUMENT_QA_FLAGS, io)?;
     parse_as(words, TOOL, LONG_DOCUMENT_QA_FLAGS, io)
 }
 

@@ -1,6 +1,6 @@
 //! `prioritization`: requests of two priorities, all at once.
 
-use crate::vllm::args::{ContentArgs, VllmDatasetArgs, VllmLoadArgs};
+use crate::vllm::args::{ContentArgs, DatasetName, VllmDatasetArgs, VllmLoadArgs};
 use crate::vllm::beside::Around;
 use crate::vllm::offline::{Kind, OfflineArgs, Pass, Workload, of_a_server, replies};
 use crate::vllm::plain;
@@ -67,7 +67,7 @@ pub struct PrioritizationArgs {
 impl PrioritizationArgs {
     /// All requests at once, sampled as the Python script does.
     fn workload(&self) -> Workload {
-        let name = if self.dataset.is_some() { "sharegpt" } else { "random" };
+        let name = if self.dataset.is_some() { DatasetName::ShareGpt } else { DatasetName::Random };
         let output_len = self.output_len.map(i64::from);
         Workload {
             load: VllmLoadArgs {
@@ -82,7 +82,7 @@ impl PrioritizationArgs {
                 ..ContentArgs::default()
             },
             dataset: VllmDatasetArgs {
-                dataset_name: Some(name.to_owned()),
+                dataset_name: Some(name),
                 dataset_path: self.dataset.clone(),
                 no_oversample: true,
                 input_len: self.input_len,
@@ -102,7 +102,8 @@ pub fn parse_prioritization<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    let words = of_a_server(plain(arguments, PRIORITIZATION_FLAGS)?, TOOL, PRIORITIZATION_FLAGS)?;
+    let words =
+        of_a_server(plain(arguments, PRIORITIZATION_FLAGS, io)?, TOOL, PRIORITIZATION_FLAGS)?;
     parse_as(words, TOOL, PRIORITIZATION_FLAGS, io)
 }
 

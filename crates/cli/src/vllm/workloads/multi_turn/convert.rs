@@ -81,7 +81,7 @@ pub fn parse_convert_sharegpt<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    let words = plain(arguments, CONVERT_SHAREGPT_FLAGS)?;
+    let words = plain(arguments, CONVERT_SHAREGPT_FLAGS, io)?;
     parse_as(words, "convert_sharegpt_to_openai.py", CONVERT_SHAREGPT_FLAGS, io)
 }
 

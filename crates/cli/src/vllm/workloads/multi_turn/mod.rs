@@ -47,7 +47,7 @@ pub fn parse_multi_turn<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    let words = args::long_words(plain(arguments, MULTI_TURN_FLAGS)?)?;
+    let words = args::long_words(plain(arguments, MULTI_TURN_FLAGS, io)?)?;
     parse_as(words, TOOL, MULTI_TURN_FLAGS, io)
 }
 
@@ -77,7 +77,12 @@ pub fn multi_turn(
         check(path.as_deref())?;
     }
     plan.run.report.print_requests = report.verbose;
-    talk(args, &own, Session::open(&plan, environment, io)?)
+    let session = Session::open(&plan, environment, io).map_err(|failure| {
+        // There is no way to do without.
+        let own = |hint: String| hint.replace("; --skip-tokenizer-init does without", "");
+        Failure { hint: failure.hint.map(own), ..failure }
+    })?;
+    talk(args, &own, session)
 }
 
 fn talk(args: &MultiTurnArgs, own: &MultiTurnPlan, session: Session<'_>) -> Result<Code, Failure> {

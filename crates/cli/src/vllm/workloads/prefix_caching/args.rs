@@ -1,6 +1,6 @@
 //! Flags of `prefix-caching`.
 
-use crate::vllm::args::{ContentArgs, VllmDatasetArgs, VllmLoadArgs};
+use crate::vllm::args::{ContentArgs, DatasetName, VllmDatasetArgs, VllmLoadArgs};
 use crate::vllm::offline::{OfflineArgs, Workload};
 use clap::Args;
 use std::ops::RangeInclusive;
@@ -76,7 +76,8 @@ fn lengths(text: &str) -> Result<RangeInclusive<u32>, String> {
 impl PrefixCachingArgs {
     /// Greedy replies, which may end by themselves.
     pub(super) fn workload(&self) -> Workload {
-        let name = if self.dataset_path.is_some() { "sharegpt" } else { "random" };
+        let name =
+            if self.dataset_path.is_some() { DatasetName::ShareGpt } else { DatasetName::Random };
         Workload {
             load: VllmLoadArgs {
                 num_prompts: Some(self.num_prompts.into()),
@@ -84,7 +85,7 @@ impl PrefixCachingArgs {
             },
             content: ContentArgs { temperature: Some(0.0), ..ContentArgs::default() },
             dataset: VllmDatasetArgs {
-                dataset_name: Some(name.to_owned()),
+                dataset_name: Some(name),
                 dataset_path: self.dataset_path.clone(),
                 no_oversample: true,
                 input_len: Some(*self.input_length_range.end()),

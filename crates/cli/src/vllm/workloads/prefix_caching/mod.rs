@@ -35,7 +35,7 @@ pub fn parse_prefix_caching<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    parse_as(plain(arguments, PREFIX_CACHING_FLAGS)?, TOOL, PREFIX_CACHING_FLAGS, io)
+    parse_as(plain(arguments, PREFIX_CACHING_FLAGS, io)?, TOOL, PREFIX_CACHING_FLAGS, io)
 }
 
 /// Sends prompts as often as is asked for, all at once, and prints how long it took and what of them was

@@ -45,7 +45,7 @@ pub fn parse_structured_output<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    let words = plain(arguments, STRUCTURED_OUTPUT_FLAGS)?;
+    let words = plain(arguments, STRUCTURED_OUTPUT_FLAGS, io)?;
     parse_as(words, TOOL, STRUCTURED_OUTPUT_FLAGS, io)
 }
 
@@ -293,15 +293,16 @@ impl Found {
     }
 
     fn line(&self) -> String {
-        let said = |count: Count, which: &str| {
-            let Count { replies, whole, .. } = count;
-            (replies > 0).then(|| format!("{whole} of {replies} replies {which} a constraint"))
-        };
-        let said: Vec<String> = [said(self.constrained, "with"), said(self.free, "without")]
+        let sorts = [(self.constrained, "with"), (self.free, "without")];
+        let said: Vec<String> = sorts
             .into_iter()
-            .flatten()
+            .filter(|(count, _)| count.replies > 0)
+            .map(|(Count { replies, whole, .. }, which)| {
+                format!("{whole} of {replies} replies {which} a constraint")
+            })
             .collect();
-        format!("Wholly of the form asked for: {}", said.join(", "))
+        let said = if said.is_empty() { "no reply".to_owned() } else { said.join(", ") };
+        format!("Wholly of the form asked for: {said}")
     }
 }
 
