@@ -258,7 +258,7 @@ CONVERSIONS = {
     "all": [],
     "shortest": ["--min-turns", "4", "--seed", "3"],
     "cut": ["--max-turns", "3"],
-    "contents": ["--min-content-len", "12", "--max-content-len", "60"],
+    "contents": ["--min-content-len", "7", "--max-content-len", "60"],
     "sampled": ["--max-items", "3", "--seed", "9"],
 }
 

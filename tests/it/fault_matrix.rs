@@ -207,10 +207,8 @@ impl AsyncRead for Near {
         let before = buffer.filled().len();
         ready!(Pin::new(&mut self.inner).poll_read(cx, buffer))?;
         let is_end = buffer.filled().len() == before && buffer.remaining() > 0;
-        Poll::Ready(match is_end && self.is_reset.load(SeqCst) {
-            true => Err(io::ErrorKind::ConnectionReset.into()),
-            false => Ok(()),
-        })
+        let is_reset = is_end && self.is_reset.load(SeqCst);
+        Poll::Ready(if is_reset { Err(io::ErrorKind::ConnectionReset.into()) } else { Ok(()) })
     }
 }
 
@@ -301,11 +299,12 @@ fn told(record: &Record, cell: &str) -> String {
     let mut text = format!("{kind} {}", reply.chunks.len());
     if let Some(first) = reply.first_token() {
         let at = first.since(record.dispatched).as_millis();
-        text += &if cell.contains("@_") { " @_".to_owned() } else { format!(" @{at}") };
+        let at = if cell.contains("@_") { "_".to_owned() } else { at.to_string() };
+        text.extend([" @", &at]);
     }
     if let Some(failure) = &reply.failure {
         let words = cell.split('`').nth(1).filter(|words| failure.detail.contains(words));
-        text += &format!(" `{}`", words.unwrap_or(&failure.detail));
+        text.extend([" `", words.unwrap_or(&failure.detail), "`"]);
     }
     text
 }

@@ -403,7 +403,7 @@ fn a_simulated_run_is_reported_whole() {
     let printed = captured.out();
     for label in
         ["Probe Requests", "Queue-inclusive End-to-end Latency", "Verdict:", "Steady-State Result"]
-     {
+    {
         assert!(printed.contains(label), "{label}:\n{printed}");
     }
 }
@@ -417,8 +417,10 @@ fn counters_of_a_diffusion_model_are_reported() {
         }
         // Each scrape finds 40 steps of 32 positions and 256 tokens more, which are 8 canvases.
         let times = scraped.fetch_add(1, Ordering::Relaxed);
-        let counter = |name: &str, each: u64| format!("vllm:diffusion_num_{name}_total {}\n", times * each);
-        let counters = [("denoising_steps", 40), ("canvas_positions", 1280), ("committed_tokens", 256)];
+        let counter =
+            |name: &str, each: u64| format!("vllm:diffusion_num_{name}_total {}\n", times * each);
+        let counters =
+            [("denoising_steps", 40), ("canvas_positions", 1280), ("committed_tokens", 256)];
         Answer::text(200, &counters.map(|(name, each)| counter(name, each)).concat())
     });
     let server = server.expect("a server on loopback");
@@ -426,8 +428,18 @@ fn counters_of_a_diffusion_model_are_reported() {
     let url = format!("http://{}", server.address);
     let words = ["serve", "--base-url", &url, "--model", "m", "--num-prompts", "2"];
     let tokenizer = root().join("tests/fixtures/tokenizers/tiny-llama");
-    let more = ["--tokenizer", tokenizer.to_str().expect("a path in UTF-8"), "--disable-tqdm", "--save-result"];
-    let to = ["--result-dir", folder.path().to_str().expect("a path in UTF-8"), "--result-filename", "r.json"];
+    let more = [
+        "--tokenizer",
+        tokenizer.to_str().expect("a path in UTF-8"),
+        "--disable-tqdm",
+        "--save-result",
+    ];
+    let to = [
+        "--result-dir",
+        folder.path().to_str().expect("a path in UTF-8"),
+        "--result-filename",
+        "r.json",
+    ];
     let (io, captured) = Io::captured();
     let ended = bench_vllm::run(
         words.into_iter().chain(more).chain(to).map(Into::into).collect(),

@@ -177,3 +177,27 @@ fn what_cannot_be_is_refused_with_the_reason() {
     let nothing = ["startup", "--model", "m", "--num-iters-cold", "0", "--num-iters-warm", "0"];
     assert!(refused(&nothing).contains("nothing is left"));
 }
+
+#[test]
+fn a_server_that_does_not_start_shows_its_last_words() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("result.json");
+    let to = ["--output-json", path.to_str().expect("a path in UTF-8")];
+    // Nothing listens at that port, and this command does not either.
+    let words = ["startup", "--serve-cmd", "sh -c 'echo no such model; exit 3' --port 9"];
+    let (ended, out, err) = run(&[&words[..], &to].concat());
+    let failure = ended.expect_err("a failure");
+    assert_eq!(failure.code, Code::Server, "{failure}");
+    assert!(failure.to_string().contains("exit status: 3"), "{failure}");
+    assert!(err.contains("no such model\n") && out.is_empty(), "{out}{err}");
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_dry_run_of_startup_prints_the_command() {
+    let words = ["startup", "--model", "m", "-tp", "2", "--num-iters-cold", "1", "--dry-run"];
+    let (ended, out, err) = run(&[&words[..], &["--compilation-config.mode", "3"]].concat());
+    assert!(matches!(ended, Ok(Code::Done)), "{ended:?}\n{out}{err}");
+    let wanted = "vllm serve m -tp 2 --compilation-config '{\"mode\":3}' --host 127.0.0.1 --port ";
+    assert!(out.starts_with(wanted), "{out}");
+}

@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// A file in ShareGPT format to take prompts from, in place of random ids
     #[arg(long, value_name = "FILE")]
     sharegpt: Option<PathBuf>,
+    /// Folder of the programs [default: their release builds, made anew]
+    #[arg(long, value_name = "FOLDER")]
+    binaries: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -108,10 +111,13 @@ const OUTPUT_LEN: u64 = 16;
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let family = arguments.server;
     let packages = ["bench-serving", "bench-one-batch-server", "profiler", "send-one"];
-    let binaries = shell::release_binaries(&packages)?;
+    let binaries = match &arguments.binaries {
+        Some(folder) => fs::canonicalize(folder)?, // programs run in folders of their own
+        None => shell::release_binaries(&packages)?,
+    };
     let scripts = shell::root().join("tests/realserver");
     let venv = match &arguments.venv {
-        Some(venv) => std::path::absolute(venv)?, // programs run in folders of their own
+        Some(venv) => std::path::absolute(venv)?,
         None => shell::target()?.join("live").join(family.name()),
     };
     if let Some(parent) = venv.parent() {

@@ -18,15 +18,16 @@ pub(crate) struct Arguments {
     #[arg(long, default_value_t = 1_000_000, value_name = "N")]
     requests: u64,
     /// Requests under way at once
-    #[arg(long, default_value_t = 256, value_name = "N")]
+    #[arg(long, default_value_t = 512, value_name = "N")]
     concurrency: u64,
     /// Folder of bench-serving and sim-server [default: their release builds, made anew]
     #[arg(long, value_name = "FOLDER")]
     binaries: Option<PathBuf>,
 }
 
-/// What 1 % of the requests meet each, and what that is to their records.
-const FAULTS: [(&str, &str); 14] = [
+/// What 1 % of the requests meet each, and what that is to their records. (A connection that is closed while
+/// it is idle is not among them: whether the server sees the request that comes then is chance.)
+const FAULTS: [(&str, &str); 13] = [
     (r#"{"delay": {"ms": 20}}"#, "ok"),
     (r#"{"status": {"code": 503, "body": "busy"}}"#, "status"),
     (r#"{"status": {"code": 429, "headers": {"Retry-After": "1"}}}"#, "status"),
@@ -40,7 +41,6 @@ const FAULTS: [(&str, &str); 14] = [
     (r#"{"stall": {"at_token": 2, "ms": 20}}"#, "ok"),
     (r#"{"error": {"at_token": 2}}"#, "server"),
     (r#"{"hold_open": {"ms": 20}}"#, "ok"),
-    (r#"{"close": {"after_ms": 1}}"#, "ok"),
 ];
 
 /// Most memory that a request may take, in bytes.
@@ -100,7 +100,7 @@ fn soak(arguments: &Arguments, binaries: &Path, folder: &Path, requests: u64) ->
     client.current_dir(&own).stdout(Stdio::null()).args(["--base-url", &server.base_url()]);
     client.args("--model sim --dataset-name random-ids --disable-tqdm --seed 1".split(' '));
     client.args("--random-input-len 4 --random-output-len 4 --random-range-ratio 1".split(' '));
-    client.args("--warmup-requests 0 --no-calibrate --idle-timeout 1".split(' '));
+    client.args("--warmup-requests 0 --no-calibrate --idle-timeout 3".split(' '));
     client.args(["--num-prompts", &requests.to_string()]);
     client.args(["--max-concurrency", &arguments.concurrency.to_string()]);
     client.arg("--tokenizer").arg(shell::root().join("tests/cases/tokenizers/bytes"));

@@ -11,7 +11,7 @@ mod workloads;
 pub use hash::{HashCommand, PrefixBlockHashCommand};
 pub use multi_turn::{ConvertShareGptCommand, MultiTurnCommand};
 pub use offline::{LatencyCommand, ThroughputCommand};
-pub use serve::ServeArgs;
+pub use serve::{AnalyzeCommand, ReplayCommand, ServeArgs};
 pub use startup::StartupCommand;
 pub use structured::StructuredOutputCommand;
 pub use workloads::{LongDocumentQaCommand, PrefixCachingCommand, PrioritizationCommand};
@@ -19,13 +19,15 @@ pub use workloads::{LongDocumentQaCommand, PrefixCachingCommand, PrioritizationC
 use servebench_cli::hash::{self as hashes, BLOCK_HASH_FLAGS, HASH_FLAGS};
 use servebench_cli::vllm::sweep::sweep;
 use servebench_cli::vllm::{
-    VllmPlan, convert_sharegpt, latency, long_document_qa, multi_turn, parse_convert_sharegpt,
+    VllmPlan, analyze, convert_sharegpt, latency, long_document_qa, multi_turn, parse_convert_sharegpt,
     parse_latency, parse_long_document_qa, parse_multi_turn, parse_prefix_caching,
     parse_prioritization, parse_serve, parse_startup, parse_structured_output, parse_throughput,
-    prefix_caching, prioritization, serve, startup as measure_startup, structured_output,
+    plain, prefix_caching, prioritization, replay, serve, startup as measure_startup, structured_output,
     throughput,
 };
 use servebench_cli::{Code, Environment, Failure, Io, parse_as};
+use clap::{CommandFactory, Parser};
+use servebench_cli::vllm::args::VLLM_FLAGS;
 use std::ffi::OsString;
 
 const HELP: &str = "\
@@ -35,6 +37,8 @@ Usage: bench-vllm <COMMAND> [OPTIONS]
 
 Commands:
   serve              Sends requests to a running server and reports latencies and throughput
+  analyze            Makes table and result of a run of serve from its raw log; no server
+  replay             Makes them from its recording, or shows what a request received; no server
   throughput         Sends all requests at once: requests and tokens per second
   latency            Sends whole batches one after the other: how long each takes
   long-document-qa   Sends the same long prompts again and again: how long all take
@@ -69,6 +73,16 @@ pub fn run(
     };
     match command.to_str() {
         Some("serve") => run_serve(arguments, environment, io),
+        Some("analyze") => {
+            let parsed = parse_past::<AnalyzeCommand>(arguments, io)?;
+            let analyze = |args| analyze::<ServeArgs>(args, environment, io);
+            parsed.map_or(Ok(Code::Done), |command| analyze(&command.args))
+        }
+        Some("replay") => {
+            let parsed = parse_past::<ReplayCommand>(arguments, io)?;
+            let replay = |args| replay::<ServeArgs>(args, environment, io);
+            parsed.map_or(Ok(Code::Done), |command| replay(&command.args))
+        }
         Some("throughput") => {
             let parsed = parse_throughput::<ThroughputCommand>(arguments, io)?;
             parsed.map_or(Ok(Code::Done), |command| throughput(command.args, environment, io))
@@ -120,7 +134,7 @@ pub fn run(
         Some("--help" | "-h" | "help") => say(HELP),
         Some("--version" | "-V") => say(concat!("bench-vllm ", env!("CARGO_PKG_VERSION"))),
         _ => Err(Failure::usage(format!(
-            "no command is called `{}` (known: serve, throughput, latency, long-document-qa, \
+            "no command is called `{}` (known: serve, analyze, replay, throughput, latency, long-document-qa, \
              prefix-caching, prioritization, structured-output, multi-turn, convert-sharegpt, startup, \
              sweep, hash, prefix-block-hash)",
             command.to_string_lossy()
@@ -134,15 +148,25 @@ fn run_serve(
     environment: &Environment,
     io: &Io,
 ) -> Result<Code, Failure> {
-    let Some(args) = parse_serve::<ServeArgs>(arguments, io)? else { return Ok(Code::Done) };
+    let Some((args, logged)) = parse_serve::<ServeArgs>(arguments, io)? else {
+        return Ok(Code::Done);
+    };
     let dry_run = args.is_dry_run();
-    let record = args.record.clone();
-    let plan = VllmPlan::new(args.into(), environment)?.recorded(record);
+    let (log, record) = (args.log.clone(), args.record.clone());
+    let plan = VllmPlan::new(args.into(), environment)?.kept(log, record, logged);
     if dry_run {
         plan.print(io)?;
         return Ok(Code::Done);
     }
     serve(&plan, environment, io)
+}
+
+/// Reads the arguments of a command that looks at a run again.
+fn parse_past<A: Parser + CommandFactory>(
+    arguments: Vec<OsString>,
+    io: &Io,
+) -> Result<Option<A>, Failure> {
+    parse_as(plain(arguments, VLLM_FLAGS, io)?, "vllm bench serve", &[], io)
 }
 
 fn run_hash(arguments: Vec<OsString>, io: &Io) -> Result<Code, Failure> {

@@ -28,7 +28,8 @@ impl Body {
     }
 
     pub(crate) fn into_bytes(self) -> Bytes {
-        self.into_value().to_string().into()
+        // Copied, since a plan keeps its bodies, and a text that grew has up to as much room again.
+        Bytes::copy_from_slice(self.into_value().to_string().as_bytes())
     }
 
     /// Asks for a usage chunk at the end, if the body asks for a stream and does not say otherwise.

@@ -1,14 +1,16 @@
 //! Table and result of a run from its raw log.
 
-use crate::args::AnalyzeArgs;
+use crate::args::{AnalyzeArgs, PastArgs};
+use crate::command::reread;
 use crate::exit::OrCode;
 use crate::prepare::Prepared;
 use crate::raw_log::{self, History, Metadata, Whole};
 use crate::resume::part_keys;
-use crate::serve::{Outcome, hub};
+use crate::serve::{MeasuredRun, Outcome, hub};
 use crate::{Code, Environment, Failure, Io, Plan, ServingArgs, names};
 use clap::{CommandFactory, Parser};
-use serde_json::{Value, json};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
 use servebench_backends::GenerateOptions;
 use servebench_core::{Record, Stamp};
 use servebench_journal::records::{Counted, RecordLog};
@@ -16,7 +18,6 @@ use servebench_report::check_writable;
 use servebench_run::Job;
 use servebench_tokens::Tokenizer;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
 
 /// Reports the run whose raw log is named, with what `args` ask for in place of what the run had.
 ///
@@ -33,7 +34,7 @@ pub fn analyze<A: Parser + CommandFactory + Into<ServingArgs>>(
     if let Some(output) = &args.output_file {
         check_writable(output).or_code(Code::Output)?;
     }
-    report::<A>(raw_log::open(&args.file)?, args, environment, io)
+    report::<A>(raw_log::open(&args.past.file)?, args, environment, io)
 }
 
 /// Reports the run of a log, as [`analyze`] does.
@@ -43,26 +44,18 @@ pub(crate) fn report<A: Parser + CommandFactory + Into<ServingArgs>>(
     environment: &Environment,
     io: &Io,
 ) -> Result<Code, Failure> {
-    let window = Window::of(args)?;
-    let History { metadata, parts, mut counts } = History::of(log, &args.file, io)?;
+    let total = |metadata: &Metadata| Job::burst(metadata.outline().0).total();
+    let past = Past::of(log, &args.past, total, io)?;
+    let metadata: Metadata = past.metadata;
     let plan = plan::<A>(&metadata, args, environment)?;
+    let tokenizer = match past.counts {
+        Some(_) => None,
+        None => tokenizer(metadata.tokenizer.as_deref(), &args.past, environment, io),
+    };
+    let mut extra = past.extra;
+    extra.insert("plan".into(), metadata.plan.clone());
     let (requests, samples) = metadata.outline();
     let job = Job::burst(requests);
-    let Whole { mut run, workers, interrupted, parts, ends } = Whole::of(parts, job.total());
-    let records = &mut run.finished.records;
-    let counted = recall(records, &mut counts);
-    let tokenizer = match counted {
-        Some(_) => None,
-        None => tokenizer(&metadata, args, environment, io),
-    };
-    let mut extra = part_keys(parts);
-    extra.insert("plan".into(), metadata.plan.clone());
-    if let Some(window) = window {
-        extra.insert("window".into(), window.json());
-    }
-    let (records, counted) = chosen(window, std::mem::take(records), counted, &ends);
-    run.finished.records = records;
-    let end = run.finished.end;
     let prepared = Prepared {
         job,
         warmup: Job::burst(Vec::new()),
@@ -75,11 +68,11 @@ pub(crate) fn report<A: Parser + CommandFactory + Into<ServingArgs>>(
         plan: &plan,
         model: &metadata.names(),
         prepared: &prepared,
-        measured: run,
-        workers,
-        interrupted,
-        counts: counted,
-        window: window.map(|window| window.seconds(end)),
+        measured: past.run,
+        workers: past.workers,
+        interrupted: past.interrupted,
+        counts: past.counts,
+        window: past.window,
         percentiles: &args.percentiles,
         extra,
         log: None,
@@ -99,13 +92,7 @@ fn plan<A: Parser + CommandFactory + Into<ServingArgs>>(
     args: &AnalyzeArgs,
     environment: &Environment,
 ) -> Result<Plan, Failure> {
-    let command = A::command();
-    let name = OsString::from(command.get_name());
-    let words = metadata.arguments.iter().map(OsString::from);
-    let parsed = A::try_parse_from(std::iter::once(name).chain(words)).map_err(|error| {
-        let error = anyhow::anyhow!("the log's command line is not understood: {error}");
-        Failure::new(Code::Data, error).hint("it was written by another version of this program")
-    })?;
+    let parsed: A = reread(&metadata.arguments)?;
     let mut plan = Plan::new(parsed.into(), environment)?;
     let report = &mut plan.report;
     // The run has written its own.
@@ -123,6 +110,48 @@ fn plan<A: Parser + CommandFactory + Into<ServingArgs>>(
     Ok(plan)
 }
 
+/// A run as its log tells of it, and what of it is looked at.
+pub(crate) struct Past<M> {
+    pub(crate) metadata: M,
+    /// The run, with the records that are looked at.
+    pub(crate) run: MeasuredRun,
+    pub(crate) workers: Option<u64>,
+    pub(crate) interrupted: bool,
+    /// What was learned beside the requests.
+    pub(crate) beside: Option<Value>,
+    /// What was counted when the run was over, record by record; `None` where it was not.
+    pub(crate) counts: Option<Vec<Counted>>,
+    /// Seconds that are looked at, where they are not all those of the run.
+    pub(crate) window: Option<f64>,
+    /// Further keys of the result.
+    pub(crate) extra: Map<String, Value>,
+}
+
+impl<M: DeserializeOwned> Past<M> {
+    /// Makes it of a log; `total` gives how many requests there were to send.
+    pub(crate) fn of(
+        log: RecordLog,
+        args: &PastArgs,
+        total: impl FnOnce(&M) -> usize,
+        io: &Io,
+    ) -> Result<Self, Failure> {
+        let window = Window::of(args)?;
+        let History { metadata, parts, mut counts } = History::<M>::of(log, &args.file, io)?;
+        let whole = Whole::of(parts, total(&metadata));
+        let Whole { mut run, workers, interrupted, beside, parts, ends } = whole;
+        let records = &mut run.finished.records;
+        let counted = recall(records, &mut counts);
+        let mut extra = part_keys(parts);
+        if let Some(window) = window {
+            extra.insert("window".into(), window.json());
+        }
+        let (records, counts) = chosen(window, std::mem::take(records), counted, &ends);
+        run.finished.records = records;
+        let window = window.map(|window| window.seconds(run.finished.end));
+        Ok(Self { metadata, run, workers, interrupted, beside, counts, window, extra })
+    }
+}
+
 /// What was counted when the run was over, record by record; `None` where it was not.
 fn recall(records: &mut [Record], counts: &mut BTreeMap<u64, Counted>) -> Option<Vec<Counted>> {
     if !records.iter().all(|record| counts.contains_key(&record.id)) {
@@ -136,14 +165,15 @@ fn recall(records: &mut [Record], counts: &mut BTreeMap<u64, Counted>) -> Option
     records.iter_mut().map(recall).collect()
 }
 
-/// The tokenizer of a run that was cut before its replies were counted, if it is there.
-fn tokenizer(
-    metadata: &Metadata,
-    args: &AnalyzeArgs,
+/// The tokenizer of a run that was cut before its replies were counted, if it is there; without a name it is the
+/// one that is built in.
+pub(crate) fn tokenizer(
+    name: Option<&str>,
+    args: &PastArgs,
     environment: &Environment,
     io: &Io,
 ) -> Option<Tokenizer> {
-    let Some(name) = args.tokenizer.as_ref().or(metadata.tokenizer.as_ref()) else {
+    let Some(name) = args.tokenizer.as_deref().or(name) else {
         return Some(Tokenizer::byte_level());
     };
     let loaded = names::load(name, &hub(environment, io), environment);
@@ -166,7 +196,7 @@ struct Window {
 
 impl Window {
     /// `None`: all of it.
-    fn of(args: &AnalyzeArgs) -> Result<Option<Self>, Failure> {
+    fn of(args: &PastArgs) -> Result<Option<Self>, Failure> {
         let from = args.from.unwrap_or(0.0);
         if let Some(to) = args.to.filter(|to| *to <= from) {
             return Err(Failure::usage(format!("--to {to} is not after --from {from}")));

@@ -55,13 +55,34 @@ fn known_flags(command: &clap::Command) -> Vec<String> {
     flags.map(|flag| format!("--{flag}")).collect()
 }
 
-/// The arguments of [`parse`] as they are understood: written out, the last of each flag alone.
+/// The arguments of [`parse_as`] as they are understood: written out, the last of each flag alone.
 pub(crate) fn understood<A: CommandFactory>(
     arguments: &[OsString],
+    upstream: &[&str],
 ) -> Result<Vec<OsString>, Failure> {
     let known = known_flags(&A::command());
     let ours: Vec<&str> = known.iter().map(String::as_str).collect();
-    plain_arguments(arguments.iter().cloned(), SGLANG_FLAGS, &ours)
+    plain_arguments(arguments.iter().cloned(), upstream, &ours)
+}
+
+/// Reads the command line of a run from what its log keeps of it.
+pub(crate) fn reread<A: Parser + CommandFactory>(logged: &[String]) -> Result<A, Failure> {
+    let command = A::command().mut_args(with_negative);
+    let name = command.get_name().to_owned();
+    let words = std::iter::once(&name).chain(logged);
+    let parsed = command.try_get_matches_from(words);
+    parsed.and_then(|matches| A::from_arg_matches(&matches)).map_err(|error| {
+        let error = anyhow::anyhow!("the log's command line is not understood: {error}");
+        Failure::new(Code::Data, error).hint("it was written by another version of this program")
+    })
+}
+
+/// A negative number is a value, and the flag it was given to says why it is wrong.
+fn with_negative(arg: clap::Arg) -> clap::Arg {
+    match arg.get_action() {
+        clap::ArgAction::Set | clap::ArgAction::Append => arg.allow_negative_numbers(true),
+        _ => arg,
+    }
 }
 
 /// Flags whose values may be secrets: what is wrong with one is said without it.
@@ -86,12 +107,7 @@ pub fn parse_as<A: Parser + CommandFactory>(
     upstream: &[&str],
     io: &Io,
 ) -> Result<Option<A>, Failure> {
-    // A negative number is a value, and the flag it was given to says why it is wrong.
-    let negative = |arg: clap::Arg| match arg.get_action() {
-        clap::ArgAction::Set | clap::ArgAction::Append => arg.allow_negative_numbers(true),
-        _ => arg,
-    };
-    let command = A::command().mut_args(negative);
+    let command = A::command().mut_args(with_negative);
     let name = command.get_name().to_owned();
     let known = known_flags(&command);
     let ours: Vec<&str> = known.iter().map(String::as_str).collect();

@@ -2,7 +2,7 @@
 
 use crate::args::{
     BalanceName, DatasetArgs, HttpReaderName, LoadArgs, LogArgs, LoraDistribution, OwnArgs,
-    ProfileArgs, ReceiveStamps, RecordArgs, ReportArgs, SamplingArgs, TargetArgs,
+    ProfileArgs, ReceiveStamps, RecordArgs, ReportArgs, SGLANG_FLAGS, SamplingArgs, TargetArgs,
 };
 use crate::command::understood;
 use crate::data::{DataDefaults, dataset_options};
@@ -469,7 +469,7 @@ impl Plan {
         mut self,
         arguments: &[OsString],
     ) -> Result<Self, Failure> {
-        self.log.arguments = logged_arguments(&understood::<A>(arguments)?);
+        self.log.arguments = logged_arguments(&understood::<A>(arguments, SGLANG_FLAGS)?);
         Ok(self)
     }
 

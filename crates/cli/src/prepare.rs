@@ -54,6 +54,12 @@ impl Prepared {
     }
 }
 
+/// Gives the memory of a job's bodies back, once all are sent, unless somebody else holds its requests.
+pub(crate) fn let_bodies_go(job: &mut Job) {
+    let requests = Arc::get_mut(&mut job.requests).unwrap_or_default();
+    requests.iter_mut().for_each(|request| drop(std::mem::take(&mut request.body)));
+}
+
 /// Loads the dataset and encodes every request.
 pub(crate) fn prepare(
     plan: &Plan,
@@ -364,5 +370,17 @@ mod tests {
                 assert_eq!(encoder.body(index), request.body);
             }
         }
+    }
+
+    #[test]
+    fn bodies_go_when_nobody_else_holds_the_requests() {
+        let request = Request { body: "body".into(), output_len: 3, ..Request::default() };
+        let mut job = Job::burst(vec![request.clone()]);
+        let other = job.clone();
+        let_bodies_go(&mut job);
+        assert_eq!(job.requests[..], [request.clone()]);
+        drop(other);
+        let_bodies_go(&mut job);
+        assert_eq!(job.requests[..], [Request { body: "".into(), ..request }]);
     }
 }

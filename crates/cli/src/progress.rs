@@ -4,6 +4,7 @@ use crate::Io;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use servebench_run::{Progress, Silence};
 use servebench_tokens::Tokenizer;
+use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -152,10 +153,11 @@ fn told(silence: &Silence) -> String {
                 request.silent.as_secs_f64()
             ),
         };
-        text.push_str(&format!("\n  request {}: sent {age:.0} s ago; {come}", request.id));
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n  request {}: sent {age:.0} s ago; {come}", request.id);
     }
     if *under_way > oldest.len() {
-        text.push_str(&format!("\n  and {} sent later", under_way - oldest.len()));
+        let _ = write!(text, "\n  and {} sent later", under_way - oldest.len());
     }
     text
 }

@@ -96,7 +96,7 @@ impl Logged {
         // When each was over is of no use any more.
         let records = records.into_iter().map(|record| Kept { record, end: Stamp(0) }).collect();
         let mut parts = past.parts;
-        parts.push(RunPart { run, records, workers: Some(workers), interrupted });
+        parts.push(RunPart { run, records, workers: Some(workers), interrupted, beside: None });
         let whole = Whole::of(parts, total);
         (whole.run, part_keys(whole.parts), log)
     }

@@ -1,11 +1,13 @@
 //! HTTP transport for LLM load generation: warm connections, read stamps, one retry rule.
 //!
-//! [`HttpBackend`] carries any [`Protocol`](servebench_core::Protocol) over HTTP/1.1 (hyper), in
+//! [`HttpBackend`] carries any [`Protocol`](servebench_core::Protocol) over HTTP, in
 //! the clear or under TLS. Reads are stamped at the socket, below HTTP and TLS, and the connection
 //! is driven by the request that uses it: nothing stands between two reads but stamp, decode,
 //! push. [`Caller`] makes the single calls around a run. The connector is the caller's, so that the
 //! whole stack also runs over an in-memory connection in virtual time. [`TcpConnect`] opens TCP, TLS
-//! and Unix sockets; [`Balanced`] deals requests to several servers.
+//! and Unix sockets, through a proxy where there is one; [`Balanced`] deals requests to several servers.
+//! HTTP/2 is spoken where it is asked for, [`Limits`] says how long anything may take, and [`Secrets`]
+//! keeps keys out of messages.
 //!
 //! # Features
 //!

@@ -232,7 +232,7 @@ fn endings_mean_what_they_mean_over_http1() {
                 _ => {
                     let mut stream = head(answer);
                     line(&mut stream, "a\n", false);
-                    std::future::pending().await;
+                    std::future::pending::<()>().await;
                 }
             }
         });
@@ -290,7 +290,7 @@ fn a_server_that_speaks_http1_is_told_from_one_that_does_not_answer() {
                     server.read_u8().await.unwrap();
                     server.write_all(answer.as_bytes()).await.unwrap();
                     if answer.is_empty() {
-                        std::future::pending().await;
+                        std::future::pending::<()>().await;
                     }
                 });
                 async move { Ok(Box::new(client) as Box<dyn Stream>) }

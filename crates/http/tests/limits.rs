@@ -76,7 +76,7 @@ fn timed_out(reply: &Reply, flag: &str) {
 
 async fn silent(mut peer: DuplexStream) {
     request(&mut peer).await;
-    std::future::pending().await;
+    std::future::pending::<()>().await;
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn until_the_first_byte_its_limit_stands_in_for_that_of_silence() {
                     request(&mut peer).await;
                     sleep(ms(first)).await;
                     peer.write_all(HEAD.as_bytes()).await.unwrap();
-                    std::future::pending().await;
+                    std::future::pending::<()>().await;
                 })
             })
             .await;
@@ -239,7 +239,7 @@ fn what_was_answered_or_took_too_long_is_not_repeated() {
                     request(&mut peer).await;
                     peer.write_all(answer.as_bytes()).await.unwrap();
                     if answer.is_empty() {
-                        std::future::pending().await;
+                        std::future::pending::<()>().await;
                     }
                 })
             })

@@ -1,12 +1,12 @@
 //! Mean, deviation and percentiles as NumPy defines them.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What is said about one family of samples, in the samples' own unit.
 ///
 /// A function of the samples alone, not of their order: however a run was split over workers, the
 /// numbers are the same to the last bit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// Number of samples, at least one.
     pub count: u64,

@@ -364,7 +364,7 @@ fn a_redacted_copy_holds_nothing_that_was_said() {
                 Family::Triton => json!({"text_output": so_far}),
                 _ => json!({"choices": [{"text": piece, "finish_reason": finish}]}),
             };
-            body += &format!("data: {frame}\n\n");
+            body.extend(["data: ", &frame.to_string(), "\n\n"]);
         }
         body.push_str("data: [DONE]\n\n");
         let cuts = vec![3, 100, 155, 200, 333];

@@ -4,12 +4,14 @@ use servebench_core::{Record, Stamp};
 use std::fmt;
 use std::sync::Arc;
 
+type See = dyn Fn(&Record, Stamp) + Send + Sync;
+
 /// Sees each record of a job when its request is over: to keep it elsewhere while the run goes on.
 ///
 /// It is called on the worker's thread, between two looks at its sockets, and so must neither wait nor take
 /// long.
 #[derive(Clone)]
-pub struct Witness(Arc<dyn Fn(&Record, Stamp) + Send + Sync>);
+pub struct Witness(Arc<See>);
 
 impl Witness {
     /// `see` is given the record and when its request was over for the client.

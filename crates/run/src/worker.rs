@@ -84,7 +84,11 @@ pub(crate) async fn work<B: Backend, C: Clock>(
     pacer: Pacer,
     slots: Option<usize>,
 ) -> Share {
-    let share = Rc::new(RefCell::new(Share::default()));
+    // Room for all, of which only what is used becomes memory: records that grow beyond their room are copied,
+    // half a second's worth of a million, while requests are under way. The others' join the first worker's.
+    let room = if number == 0 { shared.job.total() } else { 0 };
+    let share = Share { records: Vec::with_capacity(room), ..Share::default() };
+    let share = Rc::new(RefCell::new(share));
     let slots = slots.filter(|_| shared.job.has_lanes());
     let desk = Rc::<Desk>::default();
     let overseer = Overseer {

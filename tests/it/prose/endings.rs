@@ -4,7 +4,6 @@ use super::bench::{Bench, Ended, count, number, tokenizer};
 use super::peer::{Peer, Then, one_token, usual};
 use serde_json::{Value, json};
 use servebench_cli::{Environment, Io};
-use std::time::{Duration, Instant};
 
 /// A server that answers the generation requests of these numbers (from 1) at once, and of others nothing
 /// but a first token.
@@ -28,17 +27,15 @@ fn ending(line: &Value) -> [&Value; 6] {
 fn the_time_of_a_run_is_a_limit_and_not_a_failure() {
     let peer = answering(&[1, 2, 3]);
     let bench = Bench::of(&peer).and("--num-prompts 50 --max-concurrency 1");
-    let start = Instant::now();
-    let ended = bench.and("--duration 0.5 --grace-period 0.2 --min-success-rate 1").run().code(0);
+    let ended = bench.and("--duration 2 --grace-period 0.2 --min-success-rate 1").run().code(0);
     let line = ended.line();
     let want = json!([3, 1, 46, false, false, "duration_limit"]);
     assert_eq!(json!(ending(line)), want, "{line}");
     assert_eq!(line["failures"], json!({"cancelled": 1}));
     assert_eq!(line["generated_texts"][3], "a", "what had come is kept");
     let duration = number(&line["duration"]);
-    assert!((0.65..5.0).contains(&duration), "{duration}");
-    assert!(start.elapsed() < Duration::from_secs(20));
-    ended.says(&["--duration 0.5 is over", "46 requests of the plan were not sent", "1 cut off"]);
+    assert!((2.15..10.0).contains(&duration), "{duration}");
+    ended.says(&["--duration 2 is over", "46 requests of the plan were not sent", "1 cut off"]);
     assert_eq!(line["plan"]["load"]["endings"]["grace_period_s"], 0.2);
 }
 
@@ -66,11 +63,15 @@ fn a_run_that_hangs_is_told_about_and_ended() {
     ended.says(&[
         "nothing has come for",
         "the run waits for 2 request(s)",
-        "request 1: sent",
-        "request 3: sent",
         "the run hung and was ended",
         "--no-progress-timeout",
     ]);
+    // Which of those that were under way together were answered is the server's affair.
+    let cancelled: Vec<usize> = (0..4).filter(|id| line["success"][*id] == false).collect();
+    assert_eq!(cancelled.len(), 2);
+    for id in cancelled {
+        ended.says(&[&format!("request {id}: sent")]);
+    }
     let named = line["errors"]
         .as_array()
         .expect("errors")
@@ -119,7 +120,7 @@ fn vllm_runs_end_so_too() {
         let result: Value = serde_json::from_str(&text).expect("JSON");
         (code.number(), result, captured.err())
     };
-    let ended = "--max-concurrency 1 --duration 0.3 --grace-period 0.1";
+    let ended = "--max-concurrency 1 --duration 2 --grace-period 0.2";
     let (code, result, said) = vllm(&answering(&[1, 2]), ended);
     assert_eq!(
         (code, &result["completed"], &result["failed"]),
@@ -131,7 +132,7 @@ fn vllm_runs_end_so_too() {
     assert_eq!(own["partial"], json!(false));
 
     let (code, result, said) =
-        vllm(&answering(&[1]), "--max-concurrency 1 --no-progress-timeout 0.5");
+        vllm(&answering(&[1]), "--max-concurrency 1 --no-progress-timeout 1");
     assert_eq!((code, &result["completed"]), (8, &json!(1)), "{said}");
     assert_eq!(result["servebench"]["ended_by"], "no_progress");
     assert_eq!(result["servebench"]["partial"], json!(true));

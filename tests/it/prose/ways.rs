@@ -48,7 +48,7 @@ fn relay(
                         }
                     }
                     // The other side may have left already.
-                    let _ = to.shutdown(Shutdown::Write);
+                    drop(to.shutdown(Shutdown::Write));
                 });
             }
         }
@@ -187,7 +187,7 @@ fn what_a_proxy_refuses_is_said() {
     let refuses = relay(loopback(), here(9), |client| {
         let head = head(client);
         let answer = format!("HTTP/1.1 407 Who are you\r\nx-seen: {}\r\n\r\n", head.len());
-        let _ = client.write_all(answer.as_bytes());
+        drop(client.write_all(answer.as_bytes()));
         false
     });
     let url = format!("http://me:hidden-pass@{refuses}");
@@ -246,10 +246,11 @@ fn serve_http2(tls: Option<ServerConfig>) -> (SocketAddr, Arc<Mutex<(usize, usiz
                     seen.lock().expect("counts").0 += 1;
                     match tls {
                         None => answer_http2(stream, &seen).await,
-                        Some(tls) => match tls.accept(stream).await {
-                            Ok(stream) => answer_http2(stream, &seen).await,
-                            Err(_) => {}
-                        },
+                        Some(tls) => {
+                            if let Ok(stream) = tls.accept(stream).await {
+                                answer_http2(stream, &seen).await;
+                            }
+                        }
                     }
                 });
             }
@@ -382,9 +383,14 @@ fn a_redirected_call_is_an_error_at_once() {
     assert_eq!(peer.requests().len(), 1);
 }
 
+/// A server that says nothing to what is measured.
+fn silent() -> Peer {
+    Peer::start(|seen, wire| if seen.generates() { Then::Hang } else { usual(seen, wire) })
+}
+
 #[test]
 fn limits_end_what_takes_too_long_and_name_their_flag() {
-    let silent = Peer::start(|_, _| Then::Hang);
+    let silent = silent();
     let drips = Peer::start(|_, wire| {
         wire.begin();
         for _ in 0..400 {
@@ -461,7 +467,7 @@ fn bench_vllm_knows_limits_and_ways_too() {
         let err = captured.err() + &failure;
         Ended { code: code.number().into(), out: captured.out(), err, lines: Vec::new() }
     };
-    let silent = Peer::start(|_, _| Then::Hang);
+    let silent = silent();
     let ended = run(&silent, "--first-byte-timeout 0.2");
     assert_eq!(ended.code, 5, "{}{}", ended.out, ended.err);
     ended.says(&["(--first-byte-timeout)"]);

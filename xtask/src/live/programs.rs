@@ -74,6 +74,15 @@ impl Programs<'_> {
         sweep.arg(self.tokenizer);
     }
 
+    /// One small batch.
+    fn one_case(&self, folder: &Path, url: &str) -> Command {
+        let mut sweep = self.command("bench-one-batch-server", folder);
+        sweep.args(["--batch-size", "2", "--input-len", "64", "--output-len", "16"]);
+        sweep.args(["--dataset-name", "random-ids"]);
+        self.place(&mut sweep, url);
+        sweep
+    }
+
     /// One case on a server that the program starts by `command` and stops.
     pub(super) fn launch(&self, script: &Path, venv: &Path, model: &Path) -> Result<()> {
         let folder = self.folder("launch")?;
@@ -82,10 +91,8 @@ impl Programs<'_> {
         let mark = format!("SERVEBENCH_LIVE_MARK={}-{port}", std::process::id());
         let words = [script, venv, model].map(|word| format!("'{}'", word.display()));
         let server = format!("env {mark} {} {port}", words.join(" "));
-        let mut sweep = self.command("bench-one-batch-server", &folder);
-        sweep.args(["--launch", &server, "--batch-size", "2", "--input-len", "64"]);
-        sweep.args(["--output-len", "16", "--dataset-name", "random-ids"]);
-        self.place(&mut sweep, &format!("http://127.0.0.1:{port}"));
+        let mut sweep = self.one_case(&folder, &format!("http://127.0.0.1:{port}"));
+        sweep.args(["--launch", &server]);
         shell::run(&mut sweep)?;
         let lines = lines(&folder.join("result.jsonl"))?;
         ensure!(lines.len() == 1, "{} results, not one", lines.len());
@@ -111,7 +118,8 @@ impl Programs<'_> {
         shell::run(&mut profiler(&["flush-cache"]))?;
         if matches!(self.family, Family::Vllm) {
             shell::run(&mut profiler(&["start"]))?;
-            self.one_batch()?;
+            // The trace of a whole sweep takes minutes to be written.
+            shell::run(&mut self.one_case(&folder, self.url))?;
             shell::run(&mut profiler(&["stop"]))?;
             ensure!(!traces(traces_at)?.is_empty(), "no trace in {}", traces_at.display());
             return Ok(());

@@ -63,7 +63,7 @@ pub struct LoadArgs {
     pub flush_cache: bool,
 
     /// Seconds an SGLang server may take to become idle for the flush [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = values::positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = values::positive_time)]
     pub flush_cache_timeout: Option<f64>,
 
     /// LoRA adapters to choose from for each request

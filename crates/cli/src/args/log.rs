@@ -27,9 +27,9 @@ pub struct LogArgs {
     pub resume: Option<PathBuf>,
 }
 
-/// What `analyze` is to make of a raw log. What is left out is as the run had it.
+/// Which run is looked at again, and which part of it.
 #[derive(Args, Clone, Debug)]
-pub struct AnalyzeArgs {
+pub struct PastArgs {
     /// The raw log of a run
     pub file: PathBuf,
 
@@ -40,6 +40,18 @@ pub struct AnalyzeArgs {
     /// Leave out what was over at this many seconds of the run or later
     #[arg(long, value_name = "SECONDS", value_parser = values::not_negative)]
     pub to: Option<f64>,
+
+    /// Tokenizer for a log that was cut before replies were counted [default: that of the run]
+    #[arg(long, value_name = "PATH")]
+    pub tokenizer: Option<String>,
+}
+
+/// What `analyze` is to make of a raw log. What is left out is as the run had it.
+#[derive(Args, Clone, Debug)]
+pub struct AnalyzeArgs {
+    /// The run.
+    #[command(flatten)]
+    pub past: PastArgs,
 
     /// Further percentiles of TTFT, TPOT, ITL and E2E latency, with commas between them
     #[arg(long, value_name = "P", value_delimiter = ',', value_parser = values::percentile)]
@@ -68,8 +80,4 @@ pub struct AnalyzeArgs {
     /// Label that is copied into the result
     #[arg(long)]
     pub tag: Option<String>,
-
-    /// Tokenizer for a log that was cut before replies were counted [default: that of the run]
-    #[arg(long, value_name = "PATH")]
-    pub tokenizer: Option<String>,
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub struct RecordArgs {
     /// Keep every byte that measured requests receive, with its times, in this file, which must be new
     ///
-    /// `bench-serving replay FILE` makes the same table and result of it, `--only ID` shows what one request
+    /// `replay FILE` makes the same table and result of it, `--only ID` shows what one request
     /// received and what was made of it. Keys and prompts are not in the file; what the server answered
     /// is, and `replay --redact COPY` makes a copy without.
     #[arg(long, value_name = "FILE")]
@@ -29,6 +29,14 @@ pub struct ReplayArgs {
     #[command(flatten)]
     pub analyze: AnalyzeArgs,
 
+    /// What else there is to see.
+    #[command(flatten)]
+    pub look: LookArgs,
+}
+
+/// What `replay` can do in place of a table.
+#[derive(Args, Clone, Debug)]
+pub struct LookArgs {
     /// Show what this request received, when, and what was made of it; no table
     #[arg(long, value_name = "ID", conflicts_with = "redact")]
     pub only: Option<u64>,

@@ -20,7 +20,7 @@ pub(super) fn not_negative(text: &str) -> Result<f64, String> {
 }
 
 /// Seconds: above zero, and no more than a year.
-pub(super) fn positive_time(text: &str) -> Result<f64, String> {
+pub(crate) fn positive_time(text: &str) -> Result<f64, String> {
     positive(text).and(not_negative(text))
 }
 

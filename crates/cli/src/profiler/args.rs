@@ -272,7 +272,7 @@ impl WhatArgs {
 #[command(next_help_heading = "How long")]
 pub struct LengthArgs {
     /// Profile for so many seconds and stop, instead of a number of steps
-    #[arg(long, value_name = "SECONDS", value_parser = values::positive, conflicts_with = "num_steps")]
+    #[arg(long, value_name = "SECONDS", value_parser = values::positive_time, conflicts_with = "num_steps")]
     pub duration: Option<f64>,
 
     /// Longest wait for the traces, in seconds; then the profile is stopped. 0: do not wait, the

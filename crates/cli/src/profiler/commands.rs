@@ -154,7 +154,7 @@ pub fn stop(servers: &ServersArgs, environment: &Environment, io: &Io) -> Result
 #[command(next_help_heading = "Flush")]
 pub struct FlushArgs {
     /// Seconds an SGLang server may take to become idle [default: 60]
-    #[arg(long, value_name = "SECONDS", value_parser = values::positive)]
+    #[arg(long, value_name = "SECONDS", value_parser = values::positive_time)]
     pub timeout: Option<f64>,
 }
 

@@ -4,6 +4,7 @@ use crate::names::Names;
 use crate::prepare::Prepared;
 use crate::serve::{Descriptors, MeasuredRun, Used};
 use crate::{Code, Failure, Plan};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use servebench_core::{Conversation, Pictures, Request, Sample, Stamp};
@@ -65,7 +66,7 @@ impl Metadata {
 
     /// Reads it back from a log.
     pub(crate) fn read(value: &Value) -> Result<Self, Failure> {
-        facts(value, "what it is of")
+        metadata(value)
     }
 
     pub(crate) fn names(&self) -> Names {
@@ -130,6 +131,9 @@ pub(crate) struct EndFacts {
     pub(crate) descriptor_limit: Option<u64>,
     pub(crate) loops: Vec<LoopFacts>,
     pub(crate) calibration: Option<Calibration>,
+    /// What the command learned beside its requests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) beside: Option<Value>,
 }
 
 /// How one worker's event loop fared; all times in nanoseconds.
@@ -169,6 +173,7 @@ impl EndFacts {
             descriptor_limit: run.descriptors.limit,
             loops: run.finished.loops.iter().map(of_loop).collect(),
             calibration: run.calibration.clone(),
+            beside: None,
         }
     }
 
@@ -211,6 +216,11 @@ impl EndFacts {
 
 fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Reads back from a log what all parts of its run have in common.
+pub(super) fn metadata<M: DeserializeOwned>(value: &Value) -> Result<M, Failure> {
+    facts(value, "what it is of")
 }
 
 fn facts<T: for<'a> Deserialize<'a>>(value: &Value, what: &str) -> Result<T, Failure> {

@@ -4,9 +4,11 @@
 //! response, of a part that was cut at the last record there is. So the run's time is the sum of its parts',
 //! and throughput is what was done in it; what went by between the parts is in none of them.
 
-use super::facts::{EndFacts, Metadata, PartFacts};
+use super::facts::{EndFacts, Metadata, PartFacts, metadata};
 use crate::serve::{Descriptors, MeasuredRun, Used};
 use crate::{Failure, Io};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use servebench_core::{Chunks, PackedChunks, Record, Stamp};
 use servebench_http::Stamps;
 use servebench_journal::records::{Counted, Kept, Part, RecordLog};
@@ -17,8 +19,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// What was done of a run so far.
-pub(crate) struct History {
-    pub(crate) metadata: Metadata,
+pub(crate) struct History<M = Metadata> {
+    pub(crate) metadata: M,
     pub(crate) parts: Vec<RunPart>,
     pub(crate) counts: BTreeMap<u64, Counted>,
 }
@@ -32,6 +34,8 @@ pub(crate) struct RunPart {
     pub(crate) workers: Option<u64>,
     /// Whether a signal, or worse, ended it.
     pub(crate) interrupted: bool,
+    /// What was learned beside its requests.
+    pub(crate) beside: Option<Value>,
 }
 
 /// All parts as one run.
@@ -39,13 +43,15 @@ pub(crate) struct Whole {
     pub(crate) run: MeasuredRun,
     pub(crate) workers: Option<u64>,
     pub(crate) interrupted: bool,
+    /// What was learned beside the requests of the last one.
+    pub(crate) beside: Option<Value>,
     /// How many they are.
     pub(crate) parts: usize,
     /// When each request was over, by the records' ids.
     pub(crate) ends: BTreeMap<u64, Stamp>,
 }
 
-impl History {
+impl<M: DeserializeOwned> History<M> {
     /// Makes sense of a log, and says what of it is lost.
     pub(crate) fn of(log: RecordLog, path: &Path, io: &Io) -> Result<Self, Failure> {
         if let Some(loss) = log.ending.loss() {
@@ -54,11 +60,13 @@ impl History {
                 "warning: {path}: the last {bytes} bytes, from byte {at} on, give no record and are left out"
             ));
         }
-        let metadata = Metadata::read(&log.metadata)?;
+        let metadata = metadata(&log.metadata)?;
         let parts = log.parts.into_iter().map(RunPart::of).collect::<Result<Vec<_>, _>>()?;
         Ok(Self { metadata, parts, counts: log.counts })
     }
+}
 
+impl History {
     /// Ends of the parts' time, one after the other.
     pub(crate) fn span(&self) -> Stamp {
         self.parts.iter().fold(Stamp(0), |sum, part| after(sum, part.run.finished.end))
@@ -72,21 +80,23 @@ impl Whole {
         let mut start = Stamp(0);
         let count = parts.len();
         let mut whole: Option<Self> = None;
-        for RunPart { run, records: kept, workers, interrupted } in parts {
+        for RunPart { run, records: kept, workers, interrupted, beside } in parts {
             let span = run.finished.end;
             // What was sent once more counts as it came then.
-            records.extend(kept.into_iter().map(|it| (it.record.id, it.shifted(start))));
+            records.extend(kept.into_iter().map(|it| (it.record.id, shifted(it, start))));
             start = after(start, span);
             let run = match whole {
                 None => run,
                 Some(before) => join(before.run, run),
             };
-            whole = Some(Self { run, workers, interrupted, parts: count, ends: BTreeMap::new() });
+            let ends = BTreeMap::new();
+            whole = Some(Self { run, workers, interrupted, beside, parts: count, ends });
         }
         let mut whole = whole.unwrap_or_else(|| Self {
             run: nothing(),
             workers: None,
             interrupted: true,
+            beside: None,
             parts: 0,
             ends: BTreeMap::new(),
         });
@@ -116,11 +126,12 @@ impl RunPart {
                 },
                 ..nothing()
             };
-            return Ok(Self { run, records, workers: None, interrupted: true });
+            return Ok(Self { run, records, workers: None, interrupted: true, beside: None });
         };
         let end = EndFacts::read(end)?;
-        let (workers, interrupted) = (Some(end.workers), end.interrupted);
-        Ok(Self { run: end.run(), records, workers, interrupted })
+        let (workers, interrupted, beside) =
+            (Some(end.workers), end.interrupted, end.beside.clone());
+        Ok(Self { run: end.run(), records, workers, interrupted, beside })
     }
 }
 
@@ -161,7 +172,7 @@ fn join(before: MeasuredRun, run: MeasuredRun) -> MeasuredRun {
         finished: Finished {
             end: after(first, last),
             ended_by: run.finished.ended_by,
-            loops: join_loops(before.finished.loops, run.finished.loops),
+            loops: join_loops(&before.finished.loops, &run.finished.loops),
             ..Finished::default()
         },
         started_at_unix: before.started_at_unix,
@@ -184,14 +195,14 @@ fn together(one: TcpCounts, two: TcpCounts) -> TcpCounts {
 }
 
 /// Workers of the same place together. A part that was cut tells nothing, and then nothing is known.
-fn join_loops(before: Vec<LoopHealth>, loops: Vec<LoopHealth>) -> Vec<LoopHealth> {
+fn join_loops(before: &[LoopHealth], loops: &[LoopHealth]) -> Vec<LoopHealth> {
     if before.is_empty() || loops.is_empty() {
         return Vec::new();
     }
     let count = before.len().max(loops.len());
     let at = |loops: &[LoopHealth], place: usize| loops.get(place).cloned().unwrap_or_default();
     let join = |place| {
-        let (one, two) = (at(&before, place), at(&loops, place));
+        let (one, two) = (at(before, place), at(loops, place));
         LoopHealth {
             cpu: one.cpu + two.cpu,
             turns: one.turns + two.turns,
@@ -203,33 +214,26 @@ fn join_loops(before: Vec<LoopHealth>, loops: Vec<LoopHealth>) -> Vec<LoopHealth
     (0..count).map(join).collect()
 }
 
-/// What has stamps that can be moved.
-trait Shifted {
-    /// The same with all stamps later by `start`, a whole number of chunks' units.
-    fn shifted(self, start: Stamp) -> Self;
-}
-
-impl Shifted for Kept {
-    fn shifted(self, start: Stamp) -> Self {
-        if start == Stamp(0) {
-            return self;
-        }
-        let later = |at: Stamp| Stamp(at.0.saturating_add(start.0));
-        let Self { record, end } = self;
-        let Record { intended, dispatched, mut reply, .. } = record;
-        reply.sent = reply.sent.map(later);
-        reply.headers = reply.headers.map(later);
-        reply.last_line = reply.last_line.map(later);
-        let packed = reply.chunks.pack();
-        if packed.count > 0 {
-            let first = packed.first.saturating_add(start.0 / Chunks::RESOLUTION);
-            let moved = Chunks::unpack(&PackedChunks { first, ..packed });
-            reply.chunks = moved.unwrap_or_default();
-        }
-        let record =
-            Record { intended: later(intended), dispatched: later(dispatched), reply, ..record };
-        Self { record, end: later(end) }
+/// The same with all stamps later by `start`, a whole number of chunks' units.
+fn shifted(kept: Kept, start: Stamp) -> Kept {
+    if start == Stamp(0) {
+        return kept;
     }
+    let later = |at: Stamp| Stamp(at.0.saturating_add(start.0));
+    let Kept { record, end } = kept;
+    let Record { intended, dispatched, mut reply, .. } = record;
+    reply.sent = reply.sent.map(later);
+    reply.headers = reply.headers.map(later);
+    reply.last_line = reply.last_line.map(later);
+    let packed = reply.chunks.pack();
+    if packed.count > 0 {
+        let first = packed.first.saturating_add(start.0 / Chunks::RESOLUTION);
+        let moved = Chunks::unpack(&PackedChunks { first, ..packed });
+        reply.chunks = moved.unwrap_or_default();
+    }
+    let record =
+        Record { intended: later(intended), dispatched: later(dispatched), reply, ..record };
+    Kept { record, end: later(end) }
 }
 
 #[cfg(test)]
@@ -247,7 +251,7 @@ mod tests {
         let start = after(Stamp(0), Stamp(1_000_000_001));
         assert_eq!(start.0 % Chunks::RESOLUTION, 0);
         let kept = Kept { record: record.clone(), end: Stamp::from_millis(30) };
-        let moved = kept.shifted(start);
+        let moved = shifted(kept, start);
         assert_eq!(moved.end.since(start), Stamp::from_millis(30).offset());
         assert_eq!(moved.record.dispatched.since(start), Stamp(100).offset());
         assert_eq!(moved.record.reply.chunks.len(), 3);

@@ -1,9 +1,10 @@
 //! Writing a raw log while a run goes on.
 
-use super::facts::{EndFacts, Metadata, PartFacts};
+use super::facts::{EndFacts, PartFacts};
 use crate::exit::OrCode;
 use crate::serve::Beside;
 use crate::{Code, Failure, Io};
+use serde::Serialize;
 use serde_json::{Value, json};
 use servebench_core::{Record, Stamp};
 use servebench_journal::records::{Batch, Counted, RecordLog, RecordWriter};
@@ -165,7 +166,7 @@ impl LogFile {
     }
 
     /// Writes the head of a new log.
-    pub(crate) fn begin(self, metadata: &Metadata, io: &Io) -> Result<RawLog, Failure> {
+    pub(crate) fn begin(self, metadata: &impl Serialize, io: &Io) -> Result<RawLog, Failure> {
         let Self { path, file } = self;
         let metadata = serde_json::to_value(metadata).or_code(Code::Bug)?;
         let writer = RecordWriter::create(file, &metadata).map_err(|error| {
@@ -285,15 +286,12 @@ pub(crate) fn unix_ms() -> u64 {
 
 fn open(options: &OpenOptions, path: &Path) -> Result<File, Failure> {
     let file = options.open(path).map_err(|error| at(path, error))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => {
-            let error = anyhow::anyhow!("{}: another run writes to it", path.display());
-            Err(Failure::new(Code::Output, error))
-        }
-        // Not every file system has locks.
-        Err(TryLockError::Error(_)) => Ok(file),
+    // Any other error is a file system's that has no locks.
+    if let Err(TryLockError::WouldBlock) = file.try_lock() {
+        let error = anyhow::anyhow!("{}: another run writes to it", path.display());
+        return Err(Failure::new(Code::Output, error));
     }
+    Ok(file)
 }
 
 fn at(path: &Path, error: std::io::Error) -> Failure {
@@ -328,6 +326,7 @@ mod tests {
             descriptors_needed: 0,
             descriptor_limit: None,
             loops: Vec::new(),
+            beside: None,
             calibration: Some(Calibration { duration: 1e-7 / 3.0, ..Calibration::default() }),
         }
     }
@@ -364,7 +363,7 @@ mod tests {
         // Not a digit is lost.
         let end = EndFacts::read(read.parts[0].end_facts.as_ref().unwrap()).unwrap();
         assert_eq!((end.after_s, end.cpu_share), (0.1 + 0.2, Some(1.0 / 3.0)));
-        assert_eq!(end.calibration.unwrap().duration, 1e-7 / 3.0);
+        assert_eq!(end.calibration.map(|it| it.duration), Some(1e-7 / 3.0));
     }
 
     #[test]

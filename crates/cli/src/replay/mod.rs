@@ -2,7 +2,7 @@
 
 mod show;
 
-use crate::args::ReplayArgs;
+use crate::args::{LookArgs, ReplayArgs};
 use crate::exit::OrCode;
 use crate::record::Begin;
 use crate::{Code, Environment, Failure, Io, ServingArgs, analyze};
@@ -36,30 +36,51 @@ pub fn replay<A: Parser + CommandFactory + Into<ServingArgs>>(
     environment: &Environment,
     io: &Io,
 ) -> Result<Code, Failure> {
-    let path = &args.analyze.file;
+    let path = &args.analyze.past.file;
+    let whose = |begin: &Begin| match begin.endpoint {
+        None => Ok(()),
+        Some(_) => Err(another(path, "bench-vllm")),
+    };
+    play_back(path, &args.look, whose, io, |log| {
+        analyze::report::<A>(log, &args.analyze, environment, io)
+    })
+}
+
+/// What keeps a recording from having a table here: it is one of `program`.
+pub(crate) fn another(path: &Path, program: &str) -> Failure {
+    let error = anyhow::anyhow!("{} is of a run of {program}", path.display());
+    Failure::new(Code::Data, error).hint(format!("{program} replay makes its table"))
+}
+
+/// Plays the recording at `path`, of which `report` makes the table if `may_report` lets it.
+pub(crate) fn play_back(
+    path: &Path,
+    look: &LookArgs,
+    may_report: impl FnOnce(&Begin) -> Result<(), Failure>,
+    io: &Io,
+    report: impl FnOnce(RecordLog) -> Result<Code, Failure>,
+) -> Result<Code, Failure> {
     let mut recording = open(path)?;
     let begin = Begin::deserialize(recording.metadata()).map_err(|error| {
         Failure::new(Code::Data, anyhow::anyhow!("{}: {error}", path.display()))
             .hint("it was written by another program, or by another version of this one")
     })?;
     let protocol = protocol(&begin)?;
-    if let Some(copy) = &args.redact {
+    if let Some(copy) = &look.redact {
         return write_redacted(&mut recording, &protocol, copy, io);
     }
-    if args.only.is_none() && begin.endpoint.is_some() {
-        let error = anyhow::anyhow!("{} is of a run of bench-vllm serve", path.display());
-        return Err(Failure::new(Code::Data, error)
-            .hint("of such a run --only ID shows a request and --redact COPY makes a copy; there is no table"));
+    if look.only.is_none() {
+        may_report(&begin)?;
     }
     let mut story = Story::default();
     let played = play(&mut recording, &protocol, |id, event, reply| {
-        if args.only == Some(id) {
+        if look.only == Some(id) {
             story.take(event, reply);
         }
     });
     let played = played.map_err(|error| at(path, error))?;
     say_gaps(path, &played, io);
-    if let Some(only) = args.only {
+    if let Some(only) = look.only {
         let Some(told) = story.told() else {
             let error = anyhow::anyhow!("--only {only}: {} has no such request", path.display());
             return Err(Failure::new(Code::Data, error));
@@ -67,8 +88,7 @@ pub fn replay<A: Parser + CommandFactory + Into<ServingArgs>>(
         io.print(told.trim_end()).or_code(Code::Output)?;
         return Ok(Code::Done);
     }
-    let log = log(&begin, played);
-    analyze::report::<A>(log, &args.analyze, environment, io)
+    report(log(&begin, played))
 }
 
 fn open(path: &Path) -> Result<Recording<BufReader<File>>, Failure> {

@@ -47,21 +47,21 @@ impl Story {
             }
             Event::Opened { took, tls } => {
                 let tls = tls.map(|tls| format!(", {} of it TLS", ms(tls)));
-                self.later(&format!("connecting took {}{}", ms(*took), tls.unwrap_or_default()))
+                later(&format!("connecting took {}{}", ms(*took), tls.unwrap_or_default()))
             }
-            Event::Again { failure, .. } => {
-                self.later(&format!("sent once more, after: {failure}"))
-            }
+            Event::Again { failure, .. } => later(&format!("sent once more, after: {failure}")),
             Event::Head { at, head } => {
                 let more = [
                     ("location", &head.location),
                     ("content-encoding", &head.encoding),
                     ("metadata", &head.metadata),
                 ];
-                let more =
-                    more.into_iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
-                let more: String = more.map(|(name, value)| format!(", {name}: {value}")).collect();
-                self.at(*at, &format!("head: status {}{more}", head.status))
+                let told = |(name, value): (_, &Option<String>)| {
+                    Some(format!("{name}: {}", value.as_ref()?))
+                };
+                let mut facts = vec![format!("head: status {}", head.status)];
+                facts.extend(more.into_iter().filter_map(told));
+                self.at(*at, &facts.join(", "))
             }
             Event::Data { receipt, bytes } => {
                 let bound = match receipt.after {
@@ -90,7 +90,7 @@ impl Story {
                 let sent = sent.map(|sent| format!("; sent at {}", self.since(sent)));
                 self.at(*at, &format!("{how}{}", sent.unwrap_or_default()))
             }
-            other => self.later(&format!("{other:?}")),
+            other => later(&format!("{other:?}")),
         }
     }
 
@@ -102,10 +102,10 @@ impl Story {
     fn at(&self, at: Stamp, what: &str) -> String {
         format!("{:>14}  {what}", self.since(at))
     }
+}
 
-    fn later(&self, what: &str) -> String {
-        format!("{:>14}  {what}", "")
-    }
+fn later(what: &str) -> String {
+    format!("{:>14}  {what}", "")
 }
 
 fn ms(time: Duration) -> String {
@@ -132,19 +132,23 @@ fn changes(before: &Reply, now: &Reply) -> Vec<String> {
         }
     }
     let facts = [
-        ("finish reason", told(&before.finish_reason), told(&now.finish_reason)),
-        ("prompt tokens", told(&before.prompt_tokens), told(&now.prompt_tokens)),
-        ("completion tokens", told(&before.completion_tokens), told(&now.completion_tokens)),
-        ("cached tokens", told(&before.cached_tokens), told(&now.cached_tokens)),
-        ("failure", told(&before.failure), told(&now.failure)),
+        ("finish reason", told(before.finish_reason.as_ref()), told(now.finish_reason.as_ref())),
+        ("prompt tokens", told(before.prompt_tokens.as_ref()), told(now.prompt_tokens.as_ref())),
+        (
+            "completion tokens",
+            told(before.completion_tokens.as_ref()),
+            told(now.completion_tokens.as_ref()),
+        ),
+        ("cached tokens", told(before.cached_tokens.as_ref()), told(now.cached_tokens.as_ref())),
+        ("failure", told(before.failure.as_ref()), told(now.failure.as_ref())),
     ];
     let new = facts.into_iter().filter(|(_, before, now)| before != now);
     changes.extend(new.filter_map(|(name, _, now)| Some(format!("{name}: {}", now?))));
     changes
 }
 
-fn told(fact: &Option<impl ToString>) -> Option<String> {
-    fact.as_ref().map(ToString::to_string)
+fn told<T: ToString>(fact: Option<&T>) -> Option<String> {
+    fact.map(ToString::to_string)
 }
 
 #[cfg(test)]

@@ -79,7 +79,6 @@ impl Outcome<'_> {
             recording.finish(records, &counts, &facts, io);
         }
         let mut info = self.info();
-        let measured = join(records, &counts);
         let duration = self.window.unwrap_or_else(|| run.finished.end.as_secs_f64());
         let itl_rule = match self.plan.backend.info().itl {
             BackendItl::PerToken => ItlRule::SpreadOverTokens,
@@ -91,7 +90,8 @@ impl Outcome<'_> {
             duration: Some(duration),
             upstream_duration: Some(duration + run.after_seconds),
         };
-        let aggregates = aggregate(measured.iter().copied(), &options);
+        let aggregates = aggregate(join(records, &counts), &options);
+        let measured: Vec<Measured<'_>> = join(records, &counts).collect();
         let checkup = Checkup {
             plan: self.plan,
             finished: &run.finished,
@@ -319,14 +319,14 @@ fn count(run: &Outcome<'_>, tokenizer: Option<&Tokenizer>) -> Vec<Counted> {
     records.iter().enumerate().map(counted).collect()
 }
 
-fn join<'a>(records: &'a [Record], counts: &'a [Counted]) -> Vec<Measured<'a>> {
+fn join<'a>(records: &'a [Record], counts: &'a [Counted]) -> impl Iterator<Item = Measured<'a>> {
     let join = |(record, counted): (&'a Record, &'a Counted)| Measured {
         record,
         prompt: counted.prompt,
         retokenized: counted.text,
         piece_tokens: counted.pieces.as_deref(),
     };
-    records.iter().zip(counts).map(join).collect()
+    records.iter().zip(counts).map(join)
 }
 
 /// The text of each chunk.

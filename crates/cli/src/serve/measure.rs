@@ -50,6 +50,17 @@ pub(crate) trait Beside: Sync {
     fn stop(&self, runtime: &Runtime);
 }
 
+/// Several: the first to be started is the last to be stopped.
+impl Beside for Vec<&dyn Beside> {
+    fn start(&self, runtime: &Runtime) {
+        self.iter().for_each(|beside| beside.start(runtime));
+    }
+
+    fn stop(&self, runtime: &Runtime) {
+        self.iter().rev().for_each(|beside| beside.stop(runtime));
+    }
+}
+
 /// What was measured, and what was learned around it.
 pub(crate) struct Measured {
     pub(crate) finished: Finished,

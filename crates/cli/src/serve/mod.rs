@@ -16,7 +16,7 @@ mod targets;
 
 use crate::exit::OrCode;
 use crate::fetching::Fetching;
-use crate::prepare::prepare;
+use crate::prepare::{let_bodies_go, prepare};
 use crate::progress::Ticker;
 use crate::raw_log::{EndFacts, Metadata};
 use crate::record::Blank;
@@ -72,7 +72,7 @@ pub fn serve(plan: &Plan, environment: &Environment, io: &Io) -> Result<Code, Fa
     let tokenizer = early.finish().unwrap_or_else(|| runtime.block_on(named))?;
     let (count, dataset) = (plan.dataset.requests(), plan.dataset.name.name());
     io.say(format_args!("preparing {count} requests ({dataset})"));
-    let prepared = prepare(plan, &model, &tokenizer, &hub, io)?;
+    let mut prepared = prepare(plan, &model, &tokenizer, &hub, io)?;
 
     let mut sent = prepared.clone();
     let begin = |log: Opened| log.begin(plan, &model, &tokenizer, &mut sent, io);
@@ -101,6 +101,9 @@ pub fn serve(plan: &Plan, environment: &Environment, io: &Io) -> Result<Code, Fa
         &interrupts,
         io,
     )?;
+    // What follows takes memory of its own.
+    drop(sent);
+    let_bodies_go(&mut prepared.job);
     let interrupted = interrupts.code().is_some();
     let workers = workers as u64;
     let facts = |recording| (recording, EndFacts::new(&measured, workers, interrupted));

@@ -4,9 +4,12 @@ use serde_json::{Map, Value, json};
 use servebench_metrics::{Gap, ItlRule, Measured, percentile};
 use std::fmt::Write;
 
+/// Key, name, and what is at each percentile asked for.
+type Row = (&'static str, &'static str, Vec<(f64, Option<f64>)>);
+
 /// Percentiles of four latencies, in milliseconds.
 pub(super) struct Percentiles {
-    rows: Vec<(&'static str, &'static str, Vec<(f64, Option<f64>)>)>,
+    rows: Vec<Row>,
 }
 
 impl Percentiles {
@@ -42,7 +45,7 @@ impl Percentiles {
 
     /// What a result holds: `{"ttft_ms": {"p99.9": 12.5}}`.
     pub(super) fn json(&self) -> Value {
-        let row = |(key, _, found): &(&str, &str, Vec<(f64, Option<f64>)>)| {
+        let row = |(key, _, found): &Row| {
             let found = found.iter().map(|(q, ms)| (format!("p{q}"), json!(ms)));
             ((*key).to_owned(), Value::Object(found.collect::<Map<_, _>>()))
         };

@@ -4,6 +4,7 @@
 //! become a [`VllmPlan`], whose [`run`](VllmPlan::run) is the [`Plan`](crate::Plan) of all front ends;
 //! [`serve`] carries it out.
 
+mod analyze;
 pub mod args;
 mod arguments;
 mod beside;
@@ -16,6 +17,7 @@ mod plots;
 mod prepare;
 mod result;
 mod run;
+mod sent;
 mod server;
 mod session;
 mod startup;
@@ -24,6 +26,7 @@ mod throughput;
 mod values;
 mod workloads;
 
+pub use analyze::{analyze, replay};
 pub use arguments::plain;
 pub use latency::{LATENCY_FLAGS, LatencyArgs, latency, parse_latency};
 pub use offline::{AroundArgs, OfflineArgs};
@@ -44,12 +47,15 @@ pub use workloads::{
     structured_output,
 };
 
+use crate::command::understood;
+use crate::raw_log::logged_arguments;
 use crate::{Failure, Io, parse_as};
 use args::VLLM_FLAGS;
 use clap::{CommandFactory, Parser};
 use std::ffi::OsString;
 
-/// Reads arguments (without program and subcommand) the way `vllm bench serve` does.
+/// Reads arguments (without program and subcommand) the way `vllm bench serve` does, and gives beside them what a
+/// log keeps of the command line.
 ///
 /// `Ok(None)` when all that was asked for, as with `--help`, has been printed.
 ///
@@ -59,8 +65,11 @@ use std::ffi::OsString;
 pub fn parse_serve<A: Parser + CommandFactory>(
     arguments: Vec<OsString>,
     io: &Io,
-) -> Result<Option<A>, Failure> {
-    parse_as(plain(arguments, VLLM_FLAGS, io)?, "vllm bench serve", VLLM_FLAGS, io)
+) -> Result<Option<(A, Vec<String>)>, Failure> {
+    let plain = plain(arguments, VLLM_FLAGS, io)?;
+    let parsed = parse_as(plain.clone(), "vllm bench serve", VLLM_FLAGS, io)?;
+    let logged = |args| Ok((args, logged_arguments(&understood::<A>(&plain, VLLM_FLAGS)?)));
+    parsed.map(logged).transpose()
 }
 
 /// Reads bytes from outside, for fuzzing: a `--config` file, a page of counters, a server's log.

@@ -2,7 +2,7 @@
 
 use super::args::{
     ContentArgs, LoraAssignment, RampStrategy, TransportArgs, VllmDatasetArgs, VllmLoadArgs,
-    VllmReportArgs, VllmTargetArgs,
+    VllmLogArgs, VllmReportArgs, VllmTargetArgs,
 };
 use super::dataset::Beside;
 use super::plots;
@@ -10,7 +10,7 @@ use crate::args::{LoadArgs, OwnArgs, RecordArgs, ReportArgs, SamplingArgs, Targe
 use crate::endings::EndingPlan;
 use crate::exit::OrCode;
 use crate::record::RecordPlan;
-use crate::{Code, Environment, Failure, Plan, ServingArgs};
+use crate::{Code, Environment, Failure, LogPlan, Plan, ServingArgs};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use servebench_arrival::{Burstiness, Ramp, Rate};
@@ -255,10 +255,12 @@ impl VllmPlan {
         })
     }
 
-    /// The same plan, recorded if that is asked for.
+    /// The same plan, of which a raw log or a recording is kept if that is asked for; `arguments` are what these
+    /// hold of the command line.
     #[must_use]
-    pub fn recorded(mut self, args: RecordArgs) -> Self {
-        self.run.record = RecordPlan::new(args);
+    pub fn kept(mut self, log: VllmLogArgs, record: RecordArgs, arguments: Vec<String>) -> Self {
+        self.run.log = LogPlan { raw_log: log.raw_log, resume: None, arguments };
+        self.run.record = RecordPlan::new(record);
         self
     }
 

@@ -3,20 +3,20 @@
 use super::VllmPlan;
 use super::plan::RampPlan;
 use super::plots;
+use super::sent::{Learned, Sent};
 use crate::exit::OrCode;
 use crate::names::Names;
-use crate::prepare::Prepared;
 use crate::serve::{Checkup, MeasuredRun, report_steady, say_failures, steady_state};
 use crate::signals::Interrupts;
 use crate::{Code, Environment, Failure, Io, endings};
 use serde_json::{Map, Value, json};
-use servebench_core::{Record, Sample};
+use servebench_core::Record;
 use servebench_http::Stamps;
+use servebench_journal::records::Counted;
 use servebench_metrics::verdict::Verdict;
 use servebench_metrics::{ItlRule, Measured, Options, aggregate};
 use servebench_report::vllm::{
-    Diffusion, ProbeStats, RampInfo, Speculation, VllmInfo, VllmReport, file_name, pytorch, result,
-    table, write,
+    RampInfo, VllmInfo, VllmReport, file_name, pytorch, result, table, write,
 };
 use servebench_report::{Report, RequestRate, RunInfo};
 use servebench_run::EndedBy;
@@ -27,13 +27,18 @@ use std::path::{Path, PathBuf};
 pub(super) struct Outcome<'a> {
     pub(super) plan: &'a VllmPlan,
     pub(super) names: &'a Names,
-    pub(super) prepared: &'a Prepared,
+    pub(super) sent: Sent,
     pub(super) measured: MeasuredRun,
-    pub(super) workers: usize,
-    pub(super) mismatch: u64,
-    pub(super) speculation: Option<Speculation>,
-    pub(super) diffusion: Option<Diffusion>,
-    pub(super) probe: Option<ProbeStats>,
+    pub(super) workers: Option<u64>,
+    /// Whether a signal, or worse, ended the run.
+    pub(super) interrupted: bool,
+    pub(super) learned: Learned,
+    /// What was counted before; `None`: that is done now.
+    pub(super) counts: Option<Vec<Counted>>,
+    /// Seconds for which the requests went on, where they are not all those of the run.
+    pub(super) window: Option<f64>,
+    /// Further keys of the result; those of a report's own stand behind them.
+    pub(super) extra: Map<String, Value>,
 }
 
 impl Outcome<'_> {
@@ -42,7 +47,7 @@ impl Outcome<'_> {
         self,
         tokenizer: Option<&Tokenizer>,
         environment: &Environment,
-        interrupts: &Interrupts,
+        interrupts: Option<&Interrupts>,
         io: &Io,
     ) -> Result<Code, Failure> {
         self.fold(tokenizer, interrupts, io, |report| {
@@ -74,14 +79,22 @@ impl Outcome<'_> {
     pub(super) fn fold(
         &self,
         tokenizer: Option<&Tokenizer>,
-        interrupts: &Interrupts,
+        interrupts: Option<&Interrupts>,
         io: &Io,
         show: impl FnOnce(VllmReport<'_>) -> Result<(), Failure>,
     ) -> Result<Code, Failure> {
         let records = &self.measured.finished.records;
-        let measured = measure_each(records, tokenizer);
+        let now: Vec<Counted>;
+        let counts = match &self.counts {
+            Some(counts) => counts,
+            None => {
+                now = count_each(records, tokenizer, self.sent.tokenized);
+                &now
+            }
+        };
+        let measured = join(records, counts);
         let plan = self.plan;
-        let duration = self.measured.finished.end.as_secs_f64();
+        let duration = self.duration();
         let options = Options {
             itl_rule: ItlRule::PerChunk,
             slos: plan.run.report.goodput.clone(),
@@ -104,14 +117,14 @@ impl Outcome<'_> {
             client: Some(client),
             wants_steady_state: plan.run.report.steady_state_concurrency_ratio.is_some(),
             steady_state: steady_state(&plan.run, &measured, ItlRule::PerChunk, io),
-            ..self.run_info(interrupts)
+            ..self.run_info()
         };
         show(VllmReport {
-            info: self.info(tokenizer),
+            info: self.info(),
             base: Report { info: run_info, aggregates, itl_rule: ItlRule::PerChunk, details: None },
             requests: &measured,
         })?;
-        if let Some(code) = interrupts.code() {
+        if let Some(code) = interrupts.and_then(Interrupts::code) {
             return Ok(code);
         }
         if let Some(code) = endings::code(&self.measured.finished) {
@@ -129,18 +142,23 @@ impl Outcome<'_> {
         Ok(Code::Done)
     }
 
-    fn info(&self, tokenizer: Option<&Tokenizer>) -> VllmInfo {
+    /// Seconds for which the requests that are reported went on.
+    fn duration(&self) -> f64 {
+        self.window.unwrap_or_else(|| self.measured.finished.end.as_secs_f64())
+    }
+
+    fn info(&self) -> VllmInfo {
         let plan = self.plan;
         let started = self.measured.started_at_unix;
         let name = || plan.run.tokenizer.clone().unwrap_or_else(|| self.names.model.clone());
-        let own = match json!({
+        let mut own = match json!({
             "first_model_name": self.names.served,
             "seed": plan.dataset.seed,
             "dataset": plan.dataset.dataset.name(),
-            "requests": self.prepared.job.requests.len(),
+            "requests": self.sent.requests,
             "unsent": self.measured.finished.unsent,
             "ended_by": self.measured.finished.ended_by.map(EndedBy::name),
-            "length_mismatch": self.mismatch,
+            "length_mismatch": self.sent.mismatch,
             "stamps": if self.measured.stamps == Stamps::Kernel { "kernel" } else { "user" },
             "dns_ms": self.measured.lookup.as_secs_f64() * 1e3,
             "plan": plan,
@@ -148,12 +166,13 @@ impl Outcome<'_> {
             Value::Object(own) => own,
             _ => Map::new(),
         };
+        own.extend(self.extra.clone());
         VllmInfo {
             date: jiff::ZonedDateTime::now().strftime("%Y%m%d-%H%M%S").to_string(),
             backend: plan.backend.name().to_owned(),
             label: plan.report.label.clone(),
             model_id: self.names.model.clone(),
-            tokenizer_id: tokenizer.map(|_| name()),
+            tokenizer_id: self.sent.tokenized.then(name),
             num_prompts: plan.num_prompts,
             metadata: plan.report.metadata.clone(),
             request_rate: plan.load.request_rate,
@@ -164,32 +183,30 @@ impl Outcome<'_> {
             metrics: plan.report.metrics.clone(),
             percentiles: plan.report.percentiles.clone(),
             detailed: plan.report.detailed,
-            input_sequences: self.successes().map(|it| plan.backend.input_sequences(it)).sum(),
+            input_sequences: self.successes().map(|it| self.sent.sequences(it)).sum(),
             rtfx: self.rtfx(),
-            probe: self.probe,
-            speculation: self.speculation.clone(),
-            diffusion: self.diffusion,
+            probe: self.learned.probe,
+            speculation: self.learned.speculation.clone(),
+            diffusion: self.learned.diffusion,
             own,
         }
     }
 
-    /// The rows whose requests succeeded.
-    fn successes(&self) -> impl Iterator<Item = &Sample> {
-        let records = self.measured.finished.records.iter().filter(|record| record.is_success());
-        records.filter_map(|record| self.prepared.samples.get(usize::try_from(record.id).ok()?))
+    /// The requests that succeeded.
+    fn successes(&self) -> impl Iterator<Item = &Record> {
+        self.measured.finished.records.iter().filter(|record| record.is_success())
     }
 
     /// Seconds of recordings that were transcribed per second.
     fn rtfx(&self) -> f64 {
-        let audio = self.successes().filter_map(|sample| sample.audio.as_ref());
-        let seconds: f64 = audio.map(|audio| audio.seconds).sum();
-        let duration = self.measured.finished.end.as_secs_f64();
+        let seconds: f64 = self.successes().map(|record| self.sent.audio_seconds(record)).sum();
+        let duration = self.duration();
         if duration > 0.0 { seconds / duration } else { 0.0 }
     }
 
     /// The ramp, with the local time at which each whole rate was due.
     fn ramp(&self, ramp: &RampPlan, started: f64) -> RampInfo {
-        let schedule = &self.prepared.job.schedule;
+        let schedule = self.sent.due();
         let at = |index: usize| {
             let due = schedule.get(index).map_or(0.0, |due| due.as_secs_f64());
             local_time(started + due)
@@ -204,7 +221,7 @@ impl Outcome<'_> {
         }
     }
 
-    fn run_info(&self, interrupts: &Interrupts) -> RunInfo {
+    fn run_info(&self) -> RunInfo {
         let (plan, run) = (self.plan, &self.measured);
         RunInfo {
             backend: plan.backend.name().to_owned(),
@@ -219,11 +236,11 @@ impl Outcome<'_> {
             version: env!("CARGO_PKG_VERSION").into(),
             simulated: plan.run.simulate,
             started_at_unix: Some(run.started_at_unix),
-            plan_sha256: Some(self.prepared.sha256.clone()),
-            interrupted: interrupts.code().is_some(),
+            plan_sha256: Some(self.sent.sha256.clone()),
+            interrupted: self.interrupted,
             partial: endings::is_partial(&run.finished),
-            warmup_prompts: Some(self.prepared.warmup_prompts.into()),
-            workers: Some(self.workers as u64),
+            warmup_prompts: Some(self.sent.warmup_prompts.clone()),
+            workers: self.workers,
             ..RunInfo::default()
         }
     }
@@ -279,8 +296,8 @@ impl Outcome<'_> {
         }
         io.say(format_args!("result written to {}", path.display()));
         if environment.get("SAVE_TO_PYTORCH_BENCHMARK_FORMAT").is_some() {
-            let Value::Object(arguments) = json!(self.plan) else { return Ok(()) };
-            let records = pytorch(&result, &arguments).to_string();
+            let Some(Value::Object(arguments)) = report.info.own.get("plan") else { return Ok(()) };
+            let records = pytorch(&result, arguments).to_string();
             write(&path.with_extension("pytorch.json"), &records, false).or_code(Code::Output)?;
         }
         Ok(())
@@ -288,23 +305,39 @@ impl Outcome<'_> {
 }
 
 /// What the client's tokenizer adds to each record: the length of a reply that the server did not
-/// count. Without a tokenizer such a reply counts as one token.
-pub(super) fn measure_each<'a>(
-    records: &'a [Record],
+/// count. In a run without a tokenizer such a reply counts as one token.
+pub(super) fn count_each(
+    records: &[Record],
     tokenizer: Option<&Tokenizer>,
-) -> Vec<Measured<'a>> {
-    let count = |record: &Record| {
+    tokenized: bool,
+) -> Vec<Counted> {
+    let text = |record: &Record| {
         let counted = record.reply.completion_tokens.is_some_and(|tokens| tokens > 0);
         if counted || !record.is_success() {
             return None;
         }
         match tokenizer {
             Some(tokenizer) => tokenizer.count(&record.reply.text, false).ok(),
-            None => Some(1),
+            None => (!tokenized).then_some(1),
         }
     };
-    let join = |record| Measured { retokenized: count(record), ..Measured::from(record) };
-    records.iter().map(join).collect()
+    let count = |record: &Record| Counted {
+        id: record.id,
+        prompt_len: record.prompt_len,
+        prompt: None,
+        text: text(record),
+        pieces: None,
+    };
+    records.iter().map(count).collect()
+}
+
+/// Records with what was counted of them.
+pub(super) fn join<'a>(records: &'a [Record], counts: &[Counted]) -> Vec<Measured<'a>> {
+    let join = |(record, counted): (&'a Record, &Counted)| Measured {
+        retokenized: counted.text,
+        ..Measured::from(record)
+    };
+    records.iter().zip(counts).map(join).collect()
 }
 
 /// Local time to the microsecond, as Python's `isoformat` has it.

@@ -3,13 +3,15 @@
 use super::VllmPlan;
 use super::beside::Around;
 use super::prepare::prepare;
-use super::result::Outcome;
+use super::result::{Outcome, count_each};
+use super::sent::{Learned, Sent, VllmMetadata};
 use super::session::Session;
 use crate::exit::OrCode;
-use crate::raw_log::EndFacts;
+use crate::raw_log::{EndFacts, LogFile, RawLog};
 use crate::record::Blank;
+use crate::serve::Beside;
 use crate::{Code, Environment, Failure, Io};
-use serde_json::json;
+use serde_json::{Map, json};
 use servebench_core::random::Draws;
 use servebench_report::vllm::check_folder;
 use std::path::Path;
@@ -26,6 +28,7 @@ pub fn serve(plan: &VllmPlan, environment: &Environment, io: &Io) -> Result<Code
         // A result that cannot be written is noticed before it is measured.
         check_folder(&folder(plan)).or_code(Code::Output)?;
     }
+    let log = plan.run.log.raw_log.as_deref().map(LogFile::create).transpose()?;
     let blank = plan.run.record.as_ref().map(Blank::create).transpose()?;
     let session = Session::open(plan, environment, io)?;
     let mut draws = Draws::new(plan.dataset.seed);
@@ -34,33 +37,51 @@ pub fn serve(plan: &VllmPlan, environment: &Environment, io: &Io) -> Result<Code
     let loaded = session.load(&mut draws)?;
     let mismatch = loaded.mismatch;
     let (names, tokenizer) = (&session.names, session.tokenizer.as_ref());
-    let prepared = prepare(plan, &names.served, loaded, tokenizer, &mut draws)?;
+    let mut prepared = prepare(plan, &names.served, loaded, tokenizer, &mut draws)?;
     drop(ticker);
 
-    let around = Around::new(&session, &prepared);
+    let sent = Sent::of(plan, &prepared, mismatch, tokenizer);
+    let metadata = VllmMetadata::new(plan, names, tokenizer, sent.clone());
+    let log = log.map(|file| file.begin(&metadata, io)).transpose()?;
     let name = plan.backend.name();
-    let begin = |blank: Blank| blank.begin(name, Some(&plan.endpoint), json!({"plan": plan}), io);
+    let begin = |blank: Blank| blank.begin(name, Some(&plan.endpoint), json!(metadata), io);
     let recording = blank.map(begin).transpose()?;
-    let measured = session.measure_recorded(&prepared, Some(&around), recording.as_ref())?;
-    let workers = session.workers(&prepared);
-    if let Some(recording) = recording {
-        let interrupted = session.interrupts.code().is_some();
-        let facts = EndFacts::new(&measured, workers as u64, interrupted);
-        recording.finish(&measured.finished.records, &[], &facts, io);
-    }
+    prepared.job.witness = log.as_ref().map(RawLog::witness);
+
+    let around = Around::new(&session, &prepared);
+    let mut beside: Vec<&dyn Beside> = vec![&around];
+    beside.extend(log.as_ref().map(|log| log as &dyn Beside));
+    let measured = session.measure_recorded(&prepared, Some(&beside), recording.as_ref())?;
+    let workers = session.workers(&prepared) as u64;
+    let interrupted = session.interrupts.code().is_some();
     let state = around.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let learned = Learned::from(state);
+
+    let records = &measured.finished.records;
+    let counts = count_each(records, tokenizer, sent.tokenized);
+    let mut facts = EndFacts::new(&measured, workers, interrupted);
+    facts.beside = Some(json!(learned));
+    let mut extra = Map::new();
+    if let Some(log) = log {
+        log.end(records, &counts, &facts);
+        extra.insert("raw_log".into(), log.report());
+    }
+    if let Some(recording) = recording {
+        recording.finish(records, &counts, &facts, io);
+    }
     let outcome = Outcome {
         plan,
         names,
-        prepared: &prepared,
+        sent,
         measured,
-        workers,
-        mismatch,
-        speculation: state.speculation,
-        diffusion: state.diffusion,
-        probe: state.probe,
+        workers: Some(workers),
+        interrupted,
+        learned,
+        counts: Some(counts),
+        window: None,
+        extra,
     };
-    outcome.report(tokenizer, environment, &session.interrupts, io)
+    outcome.report(tokenizer, environment, Some(&session.interrupts), io)
 }
 
 /// Where a result goes.

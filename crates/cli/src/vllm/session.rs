@@ -115,7 +115,7 @@ impl<'a> Session<'a> {
     pub(super) fn ask(&self, path: &str) -> Option<Value> {
         const LIMIT: Duration = Duration::from_secs(30);
         let call = self.caller.call(Method::GET, path, None, LIMIT);
-        let answer = self.runtime.block_on(call).ok().filter(|answer| answer.is_ok())?;
+        let answer = self.runtime.block_on(call).ok().filter(servebench_http::Answer::is_ok)?;
         let text = || Value::String(String::from_utf8_lossy(&answer.body).into_owned());
         Some(serde_json::from_slice(&answer.body).unwrap_or_else(|_| text()))
     }

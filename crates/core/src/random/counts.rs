@@ -43,22 +43,21 @@ impl NumpyLegacy {
     }
 
     fn large_poisson(&mut self, mean: f64) -> u64 {
-        let root = mean.sqrt();
-        let b = 0.931 + 2.53 * root;
-        let a = -0.059 + 0.02483 * b;
-        let inverse_alpha = 1.1239 + 1.1328 / (b - 3.4);
-        let quick = 0.9277 - 3.6224 / (b - 2.0);
+        let slope = 0.931 + 2.53 * mean.sqrt();
+        let bend = -0.059 + 0.02483 * slope;
+        let inverse_alpha = 1.1239 + 1.1328 / (slope - 3.4);
+        let quick = 0.9277 - 3.6224 / (slope - 2.0);
         loop {
             let (u, v) = (self.random_f64() - 0.5, self.random_f64());
-            let us = 0.5 - u.abs();
-            let k = ((2.0 * a / us + b) * u + mean + 0.43).floor();
-            if us >= 0.07 && v <= quick {
+            let near = 0.5 - u.abs();
+            let k = ((2.0 * bend / near + slope) * u + mean + 0.43).floor();
+            if near >= 0.07 && v <= quick {
                 return k as u64;
             }
-            if k < 0.0 || (us < 0.013 && v > us) {
+            if k < 0.0 || (near < 0.013 && v > near) {
                 continue;
             }
-            let left = v.ln() + inverse_alpha.ln() - (a / (us * us) + b).ln();
+            let left = v.ln() + inverse_alpha.ln() - (bend / (near * near) + slope).ln();
             if left <= -mean + k * mean.ln() - ln_gamma(k + 1.0) {
                 return k as u64;
             }
@@ -76,15 +75,15 @@ impl NumpyLegacy {
             return 1;
         }
         let less = exponent - 1.0;
-        let b = less.exp2();
+        let doubled = less.exp2();
         loop {
             let (u, v) = (1.0 - self.random_f64(), self.random_f64());
             let x = u.powf(-1.0 / less).floor();
             if !(1.0..=i64::MAX as f64).contains(&x) {
                 continue;
             }
-            let t = (1.0 + 1.0 / x).powf(less);
-            if v * x * (t - 1.0) / (b - 1.0) <= t / b {
+            let next = (1.0 + 1.0 / x).powf(less);
+            if v * x * (next - 1.0) / (doubled - 1.0) <= next / doubled {
                 return x as u64;
             }
         }

@@ -19,6 +19,11 @@ impl MediaShape {
     pub const fn is_video(self) -> bool {
         self.frames > 1
     }
+
+    /// Pixels of all its pictures.
+    pub const fn pixels(self) -> u64 {
+        self.height as u64 * self.width as u64 * self.frames as u64
+    }
 }
 
 /// Shapes, each with its weight.

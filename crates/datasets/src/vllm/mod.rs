@@ -24,6 +24,8 @@ mod sharegpt;
 mod sonnet;
 mod structured;
 mod timed_trace;
+#[cfg(feature = "video")]
+mod video;
 
 pub use buckets::{MediaBuckets, MediaBucketsError, MediaShape};
 pub use custom::CustomOptions;

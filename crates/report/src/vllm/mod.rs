@@ -20,6 +20,7 @@ pub use structured::{Replies, structured_file_name, structured_result, structure
 pub use table::table;
 
 use crate::Report;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use servebench_metrics::{Distribution, Measured, percentile};
 
@@ -84,7 +85,7 @@ pub struct RampInfo {
 }
 
 /// Latencies of probe requests, in seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ProbeStats {
     /// Probes that succeeded.
     pub completed: u64,
@@ -95,7 +96,7 @@ pub struct ProbeStats {
 }
 
 /// Counters of speculative decoding over a run.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Speculation {
     /// Drafts made.
     pub drafts: u64,
@@ -123,7 +124,7 @@ impl Speculation {
 }
 
 /// Counters of a diffusion model over a run, all of them above zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diffusion {
     /// Steps over a canvas, those included that commit it.
     pub steps: u64,

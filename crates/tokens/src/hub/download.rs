@@ -61,12 +61,12 @@ impl Hub {
             Ok(name)
         };
         let etag = text(&told, "x-linked-etag").or_else(|| text(&told, "etag"));
-        let size = match response.headers().get(header::CONTENT_RANGE) {
-            Some(range) => range.to_str()?.rsplit('/').next().unwrap_or_default().parse()?,
-            None => {
-                let length = response.headers().get(header::CONTENT_LENGTH);
-                length.ok_or("the hub does not tell the file's size")?.to_str()?.parse()?
-            }
+        let headers = response.headers();
+        let size = if let Some(range) = headers.get(header::CONTENT_RANGE) {
+            range.to_str()?.rsplit('/').next().unwrap_or_default().parse()?
+        } else {
+            let length = headers.get(header::CONTENT_LENGTH);
+            length.ok_or("the hub does not tell the file's size")?.to_str()?.parse()?
         };
         let commit = name(text(&told, "x-repo-commit"), "commit")?;
         Ok(Told { commit, etag: name(etag, "etag")?, size })

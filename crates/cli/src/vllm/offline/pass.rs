@@ -2,7 +2,7 @@
 
 use crate::prepare::Prepared;
 use crate::serve::{Beside, Checkup, MeasuredRun, say_failures};
-use crate::vllm::result::measure_each;
+use crate::vllm::result::{count_each, join};
 use crate::vllm::session::Session;
 use crate::{Code, Failure, endings};
 use serde_json::{Value, json};
@@ -36,7 +36,9 @@ impl Pass {
         let records = &measured.finished.records;
         say_failures(records, session.io);
         session.plan.run.load.endings.tell(&measured.finished, session.io);
-        let requests = measure_each(records, session.tokenizer.as_ref());
+        let tokenizer = session.tokenizer.as_ref();
+        let counts = count_each(records, tokenizer, tokenizer.is_some());
+        let requests = join(records, &counts);
         let seconds = measured.finished.end.as_secs_f64();
         let options = Options {
             itl_rule: ItlRule::PerChunk,

@@ -182,7 +182,7 @@ impl<'a> Section<'a> {
         if min > max {
             return Err(self.error("min", format!("must not be above max: {min} is above {max}")));
         }
-        let is_whole = |field| self.map.get(field).is_some_and(|value| value.is_u64());
+        let is_whole = |field| self.map.get(field).is_some_and(Value::is_u64);
         Ok(LengthDistribution::Uniform { min, max, whole: is_whole("min") && is_whole("max") })
     }
 

@@ -39,7 +39,7 @@ pub(super) fn read(text: &str, path: &Path) -> Result<Vec<MultiTurnConversation>
         }
         let mut messages = Vec::with_capacity(item.messages.len());
         for (turn, message) in item.messages.into_iter().enumerate() {
-            let role = if turn % 2 == 0 { "user" } else { "assistant" };
+            let role = if turn.is_multiple_of(2) { "user" } else { "assistant" };
             if message.role != role {
                 let field = format!("[{at}].messages[{turn}].role");
                 let problem = format!(

@@ -146,7 +146,7 @@ impl Maker<'_> {
         let longest = lengths.iter().copied().max().unwrap_or(0);
         let mut messages = Vec::with_capacity(lengths.len());
         for (turn, (length, output)) in lengths.into_iter().zip(outputs).enumerate() {
-            messages.push(if turn % 2 == 0 {
+            messages.push(if turn.is_multiple_of(2) {
                 let prefix = if turn == 0 { prefix } else { 0 };
                 self.question(number, turn, prefix, length, longest)?
             } else {
@@ -172,7 +172,7 @@ impl Maker<'_> {
         }
         let left = length.saturating_sub(self.source.count(&content)? + self.task);
         if prefix > 0 {
-            content += &format!("{number}, ");
+            content.extend([&number.to_string(), ", "]);
             content += &self.source.cut(self.offset, prefix, "a prefix")?;
             self.offset += prefix;
         }

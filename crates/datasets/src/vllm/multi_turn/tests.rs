@@ -123,7 +123,7 @@ proptest! {
             for (turn, message) in conversation.messages.iter().enumerate() {
                 let want = match turn {
                     0 => inputs[0] as usize + prefix as usize + format!("{number}, ").len(),
-                    _ if turn % 2 == 0 => inputs[turn] as usize,
+                    _ if turn.is_multiple_of(2) => inputs[turn] as usize,
                     _ => outputs[turn].max(1) as usize,
                 };
                 prop_assert_eq!(message.len(), want, "turn {}", turn);
@@ -137,12 +137,12 @@ proptest! {
     fn a_file_holds_what_was_written(
         talks in prop::collection::btree_map(".*", prop::collection::vec(".*", 1..6), 1..5),
     ) {
-        let role = |at: usize| if at % 2 == 0 { "user" } else { "assistant" };
+        let role = |at: usize| if at.is_multiple_of(2) { "user" } else { "assistant" };
         let message = |(at, text): (usize, &String)| json!({"role": role(at), "content": text});
         let item = |(id, said): (&String, &Vec<String>)| {
             json!({"id": id, "messages": said.iter().enumerate().map(message).collect::<Vec<_>>()})
         };
-        let written = Value::from_iter(talks.iter().map(item)).to_string();
+        let written = talks.iter().map(item).collect::<Value>().to_string();
         let read = conversations(&written).unwrap();
         let back = read.into_iter().map(|it| (it.id, it.messages)).collect();
         prop_assert_eq!(talks, back);

@@ -110,7 +110,7 @@ pub struct MultiTurnTargetArgs {
     pub url: Option<String>,
 
     /// Sent as a bearer token with every call, and shown nowhere
-    #[arg(long, value_name = "KEY", hide_env_values = true)]
+    #[arg(long, value_name = "KEY")]
     pub api_key: Option<String>,
 
     /// A header sent with every call: `Name: value` or `Name=value`; may be given several times

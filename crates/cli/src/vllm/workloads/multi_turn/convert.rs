@@ -1,6 +1,7 @@
 //! `convert-sharegpt`: ShareGPT files to files of conversations.
 
 use super::statistics::of_conversations;
+use super::talks::role;
 use crate::exit::OrCode;
 use crate::names::load;
 use crate::serve::hub;
@@ -156,7 +157,7 @@ pub fn convert_sharegpt(
 
 /// A conversation as files have it.
 pub(super) fn as_json(talk: &MultiTurnConversation) -> Value {
-    let message = |(at, text): (usize, &String)| json!({"role": if at % 2 == 0 { "user" } else { "assistant" }, "content": text});
+    let message = |(at, text): (usize, &String)| json!({"role": role(at), "content": text});
     let messages: Vec<Value> = talk.messages.iter().enumerate().map(message).collect();
     json!({"id": talk.id, "messages": messages})
 }

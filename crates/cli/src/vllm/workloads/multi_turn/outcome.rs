@@ -6,7 +6,7 @@ use super::args::MultiTurnArgs;
 use super::convert::as_json;
 use super::options::MultiTurnPlan;
 use super::statistics::{RequestStats, Shown, WIDTH, requests, runtime};
-use super::talks::{Sent, Talk};
+use super::talks::{Sent, Talk, role};
 use crate::exit::OrCode;
 use crate::{Code, Failure};
 use serde_json::{Value, json};
@@ -16,6 +16,7 @@ use servebench_report::vllm::{Series, describe, write};
 use servebench_run::Job;
 use servebench_tokens::{Tokenizer, TokensError};
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 /// Most answers that are shown beside those they should be.
@@ -56,7 +57,7 @@ impl Outcome<'_> {
         let text = if stats.is_empty() {
             "no request succeeded: no statistics".to_owned()
         } else {
-            format!("{}\n{}", shown.tables(&stats), self.turn_table(&turns))
+            format!("{}\n{}", shown.tables(&stats), Self::turn_table(&turns))
         };
         let printed = io.print(format_args!("{text}\n{}\n{}", self.summary(), self.pass.client));
         let different = if report.verify_output { self.verify() } else { 0 };
@@ -142,7 +143,7 @@ impl Outcome<'_> {
     }
 
     /// Latencies by turn, and below them how much of the prompts the server had in its cache.
-    fn turn_table(&self, turns: &[Turn]) -> String {
+    fn turn_table(turns: &[Turn]) -> String {
         let kinds: Vec<Kind> = turns.iter().map(|turn| turn.kind.clone()).collect();
         let mut text = Kind::table("By turn (ms)", &kinds);
         let line = |name: &str, values: Vec<String>| format!("\n{name:<20} {}", values.join(" "));
@@ -165,11 +166,12 @@ impl Outcome<'_> {
             pass.completed,
             pass.failed
         );
+        // Writing to a string cannot fail.
         if !run.retried.is_empty() {
-            text += &format!(", {} were sent again", run.retried.len());
+            let _ = write!(text, ", {} were sent again", run.retried.len());
         }
         if run.unsent > 0 {
-            text += &format!(", {} were not sent", run.unsent);
+            let _ = write!(text, ", {} were not sent", run.unsent);
         }
         text
     }
@@ -213,8 +215,7 @@ impl Outcome<'_> {
                 continue;
             }
             for (at, message) in talk.messages[..self.said(place)].iter().enumerate() {
-                let role = if at % 2 == 0 { "user" } else { "assistant" };
-                text += &format!("{} {role}: {message}\n", talk.id);
+                let _ = writeln!(text, "{} {}: {message}", talk.id, role(at));
             }
         }
         text.pop();
@@ -331,7 +332,7 @@ pub(super) fn about(
         let mut all = 0.0;
         for (at, tokens) in counts.iter().enumerate() {
             all += f64::from(*tokens);
-            if at % 2 == 0 {
+            if at.is_multiple_of(2) {
                 requests.push(all);
             }
         }

@@ -244,10 +244,10 @@ pub(super) fn of_conversations(
     tokenizer: Option<&Tokenizer>,
 ) -> Result<Vec<Series>, TokensError> {
     type Value = fn(&[String]) -> usize;
-    fn side(said: &[String], first: usize, of: fn(&String) -> usize) -> usize {
-        said.iter().skip(first).step_by(2).map(of).sum()
+    fn side(said: &[String], first: usize, of: fn(&str) -> usize) -> usize {
+        said.iter().skip(first).step_by(2).map(|text| of(text)).sum()
     }
-    fn words(text: &String) -> usize {
+    fn words(text: &str) -> usize {
         text.matches(' ').count() + 1
     }
     let columns: [(&str, Value); 7] = [
@@ -256,7 +256,7 @@ pub(super) fn of_conversations(
         ("user_words", |said| side(said, 0, words)),
         ("assistant_words", |said| side(said, 1, words)),
         ("conv_turns", <[String]>::len),
-        ("conv_words", |said| said.iter().map(words).sum()),
+        ("conv_words", |said| said.iter().map(|text| words(text)).sum()),
         ("conv_characters", |said| said.iter().map(|text| text.chars().count()).sum()),
     ];
     let series = |(name, value): (&str, Value)| Series {

@@ -85,6 +85,11 @@ impl Talk {
     }
 }
 
+/// Whose message is at a place of a conversation.
+pub(super) fn role(place: usize) -> &'static str {
+    if place.is_multiple_of(2) { "user" } else { "assistant" }
+}
+
 /// Where the requests of conversations come from.
 pub(super) struct Maker<'a> {
     pub(super) plan: &'a MultiTurnPlan,
@@ -132,8 +137,7 @@ impl Maker<'_> {
 
     fn request(&self, talk: &Talk, turns: std::ops::Range<usize>) -> Request {
         let message = |place: usize| {
-            let role = if place % 2 == 0 { "user" } else { "assistant" };
-            json!({"role": role, "content": talk.messages[place]}).to_string()
+            json!({"role": role(place), "content": talk.messages[place]}).to_string()
         };
         let first = turns.start;
         let said = |turn: usize| {
@@ -163,7 +167,9 @@ impl Maker<'_> {
         let plan = self.plan;
         let most = talk.limit(turn, plan.limit_max_tokens);
         let mut tail = "]".to_owned();
-        let mut field = |name: &str, value: Value| tail.push_str(&format!(",\"{name}\":{value}"));
+        let mut field = |name: &str, value: Value| {
+            tail.extend([",\"", name, "\":", &value.to_string()]);
+        };
         if plan.send_conversation_id {
             field("conversation_id", talk.id.as_str().into());
         }

@@ -14,6 +14,7 @@ use super::super::plan::SIMULATED;
 use super::super::prepare::{prepare, request};
 use super::super::result::Outcome;
 use super::super::run::folder;
+use super::super::sent::Sent;
 use super::super::session::Session;
 use super::super::{VllmPlan, VllmServeArgs, plain};
 use crate::exit::OrCode;
@@ -88,16 +89,17 @@ pub fn structured_output(
     let outcome = Outcome {
         plan: &plan,
         names,
-        prepared: &prepared,
+        sent: Sent::of(&plan, &prepared, 0, tokenizer),
         measured,
-        workers: session.workers(&prepared),
-        mismatch: 0,
-        speculation: state.speculation,
-        diffusion: state.diffusion,
-        probe: state.probe,
+        workers: Some(session.workers(&prepared) as u64),
+        interrupted: session.interrupts.code().is_some(),
+        learned: state.into(),
+        counts: None,
+        window: None,
+        extra: Map::new(),
     };
     let replies = Looked { own: &own, prepared: &prepared, expected: &loaded.expected };
-    outcome.fold(tokenizer, &session.interrupts, io, |mut report| {
+    outcome.fold(tokenizer, Some(&session.interrupts), io, |mut report| {
         let (replies, found) = replies.at(&report);
         args.server.backend.unwrap_or_default().name.clone_into(&mut report.info.backend);
         report.info.own.insert("replies".to_owned(), found.json());
