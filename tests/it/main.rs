@@ -25,5 +25,6 @@ mod vllm_backends;
 mod vllm_datasets;
 mod vllm_multi_turn;
 mod vllm_offline;
+mod vllm_raw_log;
 mod vllm_scripts;
 mod vllm_structured;

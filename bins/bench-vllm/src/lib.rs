@@ -16,18 +16,18 @@ pub use startup::StartupCommand;
 pub use structured::StructuredOutputCommand;
 pub use workloads::{LongDocumentQaCommand, PrefixCachingCommand, PrioritizationCommand};
 
+use clap::{CommandFactory, Parser};
 use servebench_cli::hash::{self as hashes, BLOCK_HASH_FLAGS, HASH_FLAGS};
+use servebench_cli::vllm::args::VLLM_FLAGS;
 use servebench_cli::vllm::sweep::sweep;
 use servebench_cli::vllm::{
-    VllmPlan, analyze, convert_sharegpt, latency, long_document_qa, multi_turn, parse_convert_sharegpt,
-    parse_latency, parse_long_document_qa, parse_multi_turn, parse_prefix_caching,
-    parse_prioritization, parse_serve, parse_startup, parse_structured_output, parse_throughput,
-    plain, prefix_caching, prioritization, replay, serve, startup as measure_startup, structured_output,
-    throughput,
+    VllmPlan, analyze, convert_sharegpt, latency, long_document_qa, multi_turn,
+    parse_convert_sharegpt, parse_latency, parse_long_document_qa, parse_multi_turn,
+    parse_prefix_caching, parse_prioritization, parse_serve, parse_startup,
+    parse_structured_output, parse_throughput, plain, prefix_caching, prioritization, replay,
+    serve, startup as measure_startup, structured_output, throughput,
 };
 use servebench_cli::{Code, Environment, Failure, Io, parse_as};
-use clap::{CommandFactory, Parser};
-use servebench_cli::vllm::args::VLLM_FLAGS;
 use std::ffi::OsString;
 
 const HELP: &str = "\
@@ -73,16 +73,8 @@ pub fn run(
     };
     match command.to_str() {
         Some("serve") => run_serve(arguments, environment, io),
-        Some("analyze") => {
-            let parsed = parse_past::<AnalyzeCommand>(arguments, io)?;
-            let analyze = |args| analyze::<ServeArgs>(args, environment, io);
-            parsed.map_or(Ok(Code::Done), |command| analyze(&command.args))
-        }
-        Some("replay") => {
-            let parsed = parse_past::<ReplayCommand>(arguments, io)?;
-            let replay = |args| replay::<ServeArgs>(args, environment, io);
-            parsed.map_or(Ok(Code::Done), |command| replay(&command.args))
-        }
+        Some("analyze") => run_analyze(arguments, environment, io),
+        Some("replay") => run_replay(arguments, environment, io),
         Some("throughput") => {
             let parsed = parse_throughput::<ThroughputCommand>(arguments, io)?;
             parsed.map_or(Ok(Code::Done), |command| throughput(command.args, environment, io))
@@ -159,6 +151,24 @@ fn run_serve(
         return Ok(Code::Done);
     }
     serve(&plan, environment, io)
+}
+
+fn run_analyze(
+    arguments: Vec<OsString>,
+    environment: &Environment,
+    io: &Io,
+) -> Result<Code, Failure> {
+    let parsed = parse_past::<AnalyzeCommand>(arguments, io)?;
+    parsed.map_or(Ok(Code::Done), |command| analyze::<ServeArgs>(&command.args, environment, io))
+}
+
+fn run_replay(
+    arguments: Vec<OsString>,
+    environment: &Environment,
+    io: &Io,
+) -> Result<Code, Failure> {
+    let parsed = parse_past::<ReplayCommand>(arguments, io)?;
+    parsed.map_or(Ok(Code::Done), |command| replay::<ServeArgs>(&command.args, environment, io))
 }
 
 /// Reads the arguments of a command that looks at a run again.

@@ -57,7 +57,9 @@ impl Prepared {
 /// Gives the memory of a job's bodies back, once all are sent, unless somebody else holds its requests.
 pub(crate) fn let_bodies_go(job: &mut Job) {
     let requests = Arc::get_mut(&mut job.requests).unwrap_or_default();
-    requests.iter_mut().for_each(|request| drop(std::mem::take(&mut request.body)));
+    for request in requests {
+        drop(std::mem::take(&mut request.body));
+    }
 }
 
 /// Loads the dataset and encodes every request.
@@ -378,7 +380,7 @@ mod tests {
         let mut job = Job::burst(vec![request.clone()]);
         let other = job.clone();
         let_bodies_go(&mut job);
-        assert_eq!(job.requests[..], [request.clone()]);
+        assert_eq!(job.requests[..], *std::slice::from_ref(&request));
         drop(other);
         let_bodies_go(&mut job);
         assert_eq!(job.requests[..], [Request { body: "".into(), ..request }]);

@@ -118,7 +118,12 @@ impl<K: Connect> Control<K> {
                         let url = self.url(path);
                         return Err(ControlError::from_answer("ready check", url, &answer, ""));
                     }
-                    Ok(answer) => last = format!("status {}: {}", answer.status, answer.excerpt()),
+                    Ok(answer) => {
+                        let status = format!("status {}", answer.status);
+                        let words = answer.excerpt();
+                        // An answer without a body has its status for words.
+                        last = if words == status { words } else { format!("{status}: {words}") };
+                    }
                     Err(error) if error.is_permanent() => return Err(error.into()),
                     Err(error) => last = chain(&error),
                 }

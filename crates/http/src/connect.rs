@@ -233,7 +233,14 @@ impl TcpConnect {
                 Err(error) => last = Some(error),
             }
         }
-        Err(last.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
+        let error = last.unwrap_or_else(|| io::ErrorKind::NotFound.into());
+        Err(match &self.proxy {
+            Some(proxy) => io::Error::new(
+                error.kind(),
+                format!("the proxy {proxy}: {error} (--no-proxy goes without it)"),
+            ),
+            None => error,
+        })
     }
 }
 
@@ -259,7 +266,7 @@ impl Connect for TcpConnect {
             let began = Instant::now();
             let stream = connector.connect(name.clone(), stream).await.map_err(in_tls)?;
             if self.http2 && !crate::tls::agreed_on_http2(&stream) {
-                let message = "the server does not agree to HTTP/2";
+                let message = "the server does not agree to HTTP/2 (leave --http2 out)";
                 return Err(io::Error::new(io::ErrorKind::Unsupported, message));
             }
             return Ok(Opened { stream: Box::new(stream), tls: Some(began.elapsed()) });
@@ -289,7 +296,7 @@ fn probes() -> TcpKeepalive {
 #[cfg(feature = "tls")]
 fn in_tls(error: io::Error) -> io::Error {
     if error.to_string().contains("NoApplicationProtocol") {
-        let message = "the server does not agree to HTTP/2";
+        let message = "the server does not agree to HTTP/2 (leave --http2 out)";
         return io::Error::new(io::ErrorKind::Unsupported, message);
     }
     if error.kind() == io::ErrorKind::UnexpectedEof {

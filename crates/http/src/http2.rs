@@ -486,5 +486,6 @@ fn no_http2(error: h2::Error) -> io::Error {
 }
 
 fn unspoken() -> io::Error {
-    io::Error::new(io::ErrorKind::Unsupported, "the server does not speak HTTP/2")
+    let message = "the server does not speak HTTP/2 (leave --http2 out)";
+    io::Error::new(io::ErrorKind::Unsupported, message)
 }

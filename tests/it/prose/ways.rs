@@ -119,6 +119,13 @@ fn a_server_on_this_machine_is_reached_without_any_proxy() {
     assert!(!ended.everything().contains("hidden"));
 }
 
+#[test]
+fn a_proxy_that_refuses_is_what_the_failure_names() {
+    let bench = Bench::at("http://192.0.2.1:8000");
+    let ended = bench.run_with([("HTTP_PROXY", "http://127.0.0.1:9")]).code(5);
+    ended.says(&["x connect, the first is request 0: the proxy 127.0.0.1:9: ", "--no-proxy"]);
+}
+
 /// A certificate for this name, and its key.
 fn certified(name: &str) -> CertifiedKey<KeyPair> {
     rcgen::generate_simple_self_signed(vec![name.to_owned()]).expect("a certificate")

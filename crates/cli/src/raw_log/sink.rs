@@ -138,7 +138,7 @@ impl LogFile {
         if length > 0 {
             let error = anyhow::anyhow!("--raw-log: {} is there already", path.display());
             return Err(Failure::new(Code::Output, error)
-                .hint("give a new name, or go on with that run: --resume in place of --raw-log"));
+                .hint("give a new name; bench-serving can go on with its run: --resume in place of --raw-log"));
         }
         Ok(Self { path: path.to_owned(), file })
     }

@@ -237,6 +237,11 @@ pub(crate) fn say_failures(records: &[Record], io: &Io) {
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by_key(|(_, (count, _))| std::cmp::Reverse(*count));
     for ((kind, detail), (count, first)) in groups.iter().take(FAILURE_LINES) {
+        // Some words begin with the kind, since they also stand alone in results.
+        let detail = detail
+            .strip_prefix(kind.name())
+            .and_then(|rest| rest.strip_prefix(": "))
+            .unwrap_or(detail);
         io.say(format_args!("  {count} x {kind}, the first is request {first}: {detail}"));
     }
     if let Some(more) = groups.len().checked_sub(FAILURE_LINES).filter(|more| *more > 0) {

@@ -53,11 +53,15 @@ pub(crate) trait Beside: Sync {
 /// Several: the first to be started is the last to be stopped.
 impl Beside for Vec<&dyn Beside> {
     fn start(&self, runtime: &Runtime) {
-        self.iter().for_each(|beside| beside.start(runtime));
+        for beside in self {
+            beside.start(runtime);
+        }
     }
 
     fn stop(&self, runtime: &Runtime) {
-        self.iter().rev().for_each(|beside| beside.stop(runtime));
+        for beside in self.iter().rev() {
+            beside.stop(runtime);
+        }
     }
 }
 

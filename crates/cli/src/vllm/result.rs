@@ -21,6 +21,7 @@ use servebench_report::vllm::{
 use servebench_report::{Report, RequestRate, RunInfo};
 use servebench_run::EndedBy;
 use servebench_tokens::Tokenizer;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A run that is over, and what it was.
@@ -84,15 +85,9 @@ impl Outcome<'_> {
         show: impl FnOnce(VllmReport<'_>) -> Result<(), Failure>,
     ) -> Result<Code, Failure> {
         let records = &self.measured.finished.records;
-        let now: Vec<Counted>;
-        let counts = match &self.counts {
-            Some(counts) => counts,
-            None => {
-                now = count_each(records, tokenizer, self.sent.tokenized);
-                &now
-            }
-        };
-        let measured = join(records, counts);
+        let now = || Cow::Owned(count_each(records, tokenizer, self.sent.tokenized));
+        let counts = self.counts.as_deref().map_or_else(now, Cow::Borrowed);
+        let measured = join(records, &counts);
         let plan = self.plan;
         let duration = self.duration();
         let options = Options {

@@ -35,7 +35,7 @@ pub struct GeneratedArgs {
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Dataset: random-mm, custom_image, custom_audio")]
 pub struct MediaArgs {
-    /// Images in a random request [default: 1]
+    /// Images and videos in a random request [default: 1]
     #[arg(long, value_name = "N")]
     pub random_mm_base_items_per_request: Option<u32>,
 
@@ -48,7 +48,7 @@ pub struct MediaArgs {
     pub random_mm_limit_mm_per_prompt: Option<Map<String, Value>>,
 
     /// Shapes and their weights: {(HEIGHT, WIDTH, FRAMES): WEIGHT, ...}; 1 frame is an image, more
-    /// are a video, which this program cannot make [default: images of 256x256 and 1280x720]
+    /// are a video of 30 in a second [default: images of 256x256 and 1280x720]
     #[arg(long, value_name = "MAPPING")]
     pub random_mm_bucket_config: Option<MediaBuckets>,
 

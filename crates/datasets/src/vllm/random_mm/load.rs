@@ -1,19 +1,15 @@
 //! Prompts, each with its media.
 
+use super::noise::Noise;
 use super::{Items, RandomMediaOptions, Shares};
 use crate::DatasetError;
-use crate::image::{Pixels, Size, jpeg};
-use crate::vllm::buckets::MediaShape;
 use crate::vllm::fit::Fit;
 use crate::vllm::lengths::Lengths;
-use crate::vllm::media::{image_of, message};
+use crate::vllm::media::message;
 use crate::vllm::random::Ids;
 use crate::vllm::shared::{need, too_few};
-#[cfg(feature = "video")]
-use crate::vllm::video::{mp4, video_of};
 use crate::vllm::{VllmDatasetOptions, VllmLoaded};
 use rayon::prelude::*;
-use serde_json::Value;
 use servebench_core::random::NumpyGenerator;
 use servebench_core::{Counted, Sample};
 use servebench_tokens::Tokenizer;
@@ -39,7 +35,7 @@ impl Drawn {
     }
 }
 
-pub(super) fn load(
+pub(in crate::vllm) fn load(
     own: &RandomMediaOptions,
     options: &VllmDatasetOptions,
     tokenizer: Option<&Tokenizer>,
@@ -123,5 +119,96 @@ impl Shares {
     fn without(self, videos: bool) -> Self {
         let all = self.shapes.into_iter().zip(self.shares);
         Self::of(all.filter(|(shape, _)| shape.is_video() != videos))
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "video")]
+mod tests {
+    use super::super::tests::options;
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What `numpy.random.default_rng(seed)` gives the requests of `vllm bench serve` 0.32.0: height,
+    /// width, frames, the first byte and the sum of all bytes of each of their media.
+    type Requests<'a> = [&'a [([u32; 3], u8, u64)]];
+
+    fn drawn(own: &RandomMediaOptions, seed: u32, want: &Requests<'_>, next: u32) {
+        let items = own.items().unwrap();
+        let mut draws = NumpyGenerator::new(seed);
+        for want in want {
+            let media = items.draw(&mut draws);
+            let media: Vec<_> = media
+                .iter()
+                .map(|Noise { shape, pixels }| {
+                    let sum = pixels.iter().copied().map(u64::from).sum();
+                    ([shape.height, shape.width, shape.frames], pixels[0], sum)
+                })
+                .collect();
+            assert_eq!(media, *want);
+        }
+        assert_eq!(draws.next_u32(), next, "as much was drawn");
+    }
+
+    fn mixed(base_items: u32, items_range_ratio: f64, most_images: u32) -> RandomMediaOptions {
+        let buckets = "{(3,5,1): 0.5, (2,3,2): 3, (4,3,1): 0.25, (3,3,3): 1}".parse().unwrap();
+        let most_images = Some(most_images);
+        RandomMediaOptions { base_items, items_range_ratio, most_images, buckets, ..options() }
+    }
+
+    #[test]
+    fn media_are_the_python_tools() {
+        let (a, b, image, tall) = ([2, 3, 2], [3, 3, 3], [3, 5, 1], [4, 3, 1]);
+        drawn(
+            &mixed(4, 0.5, 4),
+            42,
+            &[
+                &[(a, 0xcd, 4646), (tall, 0x40, 4361)],
+                &[
+                    (a, 0xb6, 4152),
+                    (image, 0xe3, 5189),
+                    (image, 0xa4, 6254),
+                    (image, 0x69, 5092),
+                    (image, 0x11, 5419),
+                ],
+                &[(a, 0xb1, 4373), (tall, 0x41, 4609), (image, 0xe6, 6294)],
+                &[(a, 0x53, 4647), (image, 0xba, 5710)],
+            ],
+            4_278_246_588,
+        );
+        drawn(
+            &mixed(2, 0.0, 1),
+            7,
+            &[
+                &[(a, 0x95, 4414), (image, 0xd7, 5725)],
+                &[(a, 0x1f, 4041), (tall, 0xe9, 4446)],
+                &[(a, 0xbe, 5128), (image, 0x83, 5487)],
+                &[(b, 0xe5, 11_140), (image, 0xee, 5018)],
+            ],
+            1_629_708_897,
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn limits_hold_and_seeds_tell(
+            seed: u32, base in 0..6_u32, ratio in 0.0..=1.0, images in 0..4_u32, videos in 0..3_u32,
+        ) {
+            let own = mixed(base, ratio, images);
+            let own = RandomMediaOptions { most_videos: Some(videos), ..own };
+            let Ok(items) = own.items() else {
+                prop_assert!((f64::from(base) * (1.0 - ratio)).floor() as u32 > images + videos);
+                return Ok(());
+            };
+            let draw = || items.draw(&mut NumpyGenerator::new(seed));
+            let media = draw();
+            let made = media.iter().filter(|noise| noise.shape.is_video()).count() as u32;
+            prop_assert!(made <= videos && media.len() as u32 - made <= images);
+            prop_assert!((items.least..=items.most).contains(&(media.len() as u32)));
+            let encoded = |media: Vec<Noise>| -> Vec<_> {
+                media.into_iter().map(|noise| noise.encode().unwrap()).collect()
+            };
+            prop_assert_eq!(encoded(media), encoded(draw()));
+        }
     }
 }

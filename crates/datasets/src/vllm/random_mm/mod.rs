@@ -10,9 +10,11 @@ pub(super) use load::load;
 
 use super::buckets::{MediaBuckets, MediaShape};
 use super::lengths::RangeRatio;
+#[cfg(not(feature = "images"))]
 use super::{VllmDatasetOptions, VllmLoaded};
 use crate::DatasetError;
 use serde::Serialize;
+#[cfg(not(feature = "images"))]
 use servebench_tokens::Tokenizer;
 
 /// What random prompts with media look like.
@@ -138,7 +140,7 @@ pub(super) fn load(
 mod tests {
     use super::*;
 
-    fn options() -> RandomMediaOptions {
+    pub(super) fn options() -> RandomMediaOptions {
         RandomMediaOptions {
             input_len: 20,
             output_len: 4,
@@ -155,16 +157,32 @@ mod tests {
     #[test]
     fn numbers_lie_around_the_base() {
         let items = options().items().unwrap();
-        assert_eq!((items.least, items.most, items.shares), (1, 3, vec![0.5, 0.5]));
+        assert_eq!((items.least, items.most, items.buckets.shares), (1, 3, vec![0.5, 0.5]));
         let few = RandomMediaOptions { most_images: Some(2), ..options() }.items().unwrap();
         assert_eq!((few.least, few.most), (1, 2));
     }
 
     #[test]
+    fn only_limits_of_what_there_is_add_up() {
+        let few = RandomMediaOptions { base_items: 9, most_images: Some(3), ..options() };
+        let images = few.items().unwrap_err().to_string();
+        assert!(images.contains("asks for more"), "the video that is allowed is none");
+        if cfg!(feature = "video") {
+            let buckets = "{(8, 8, 1): 1, (8, 8, 2): 0.1}".parse().unwrap();
+            let both = RandomMediaOptions { buckets, base_items: 3, ..few }.items().unwrap();
+            assert_eq!((both.least, both.most), (1, 4));
+        }
+    }
+
+    #[test]
     fn what_cannot_be_made_is_refused() {
         let refused = |options: RandomMediaOptions| options.items().unwrap_err().to_string();
-        let video = RandomMediaOptions { buckets: "{(8, 8, 2): 1}".parse().unwrap(), ..options() };
-        assert!(refused(video).contains("no encoder"));
+        let of =
+            |buckets: &str| RandomMediaOptions { buckets: buckets.parse().unwrap(), ..options() };
+        assert!(refused(of("{(65535, 65535, 1): 1}")).contains("of more than 1073741824 pixels"));
+        if cfg!(not(feature = "video")) {
+            assert!(refused(of("{(8, 8, 2): 1}")).contains("(feature video): give the bucket"));
+        }
         let limit = RandomMediaOptions { most_videos: None, ..options() };
         assert!(refused(limit).contains("--random-mm-limit-mm-per-prompt"));
         let few = RandomMediaOptions { most_images: Some(0), ..options() };

@@ -21,7 +21,7 @@ use crate::exit::OrCode;
 use crate::prepare::Prepared;
 use crate::{Code, Environment, Failure, Io, parse_as};
 use clap::{CommandFactory, Parser};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use servebench_core::Sample;
 use servebench_core::random::Draws;
 use servebench_datasets::vllm::{StructuredKind, StructuredOptions, VllmDataset, load_structured};
