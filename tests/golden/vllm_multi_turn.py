@@ -194,7 +194,8 @@ class Recorder:
         _, status = os.waitpid(child, 0)
         if status:
             sys.exit(f"{name} {argv} failed")
-        return plain(printed.read_text())
+        # Names of this machine's folders tell nothing.
+        return plain(printed.read_text()).replace(str(TOKENIZER), "TOKENIZER").replace(f"{self.folder}/", "")
 
     def config(self, config):
         path = self.folder / "generator.json"

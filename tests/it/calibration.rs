@@ -26,8 +26,9 @@ fn a_calibration_compares_every_request_with_the_servers_truth() {
     let calibration = &line["calibration"];
     // All are due at once: the whole plan, once.
     assert_eq!((&calibration["requests"], &calibration["in_flight"]), (&8.into(), &8.into()));
-    assert_eq!(calibration["tokens_per_event"], 1);
     let number = |key: &str| calibration[key].as_f64().expect(key);
+    // One, unless the machine is so busy that the warm-up's came together.
+    assert!((1.0..=4.0).contains(&number("tokens_per_event")), "{calibration:#}");
     // The server answers with the times of the warm-up, and nobody can be faster than it.
     assert!(number("server_ttft_ms") > 0.0 && number("server_itl_ms") > 0.0, "{calibration:#}");
     assert!(number("ttft_bias_ms") > -0.1, "{calibration:#}");

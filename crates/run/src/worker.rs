@@ -84,8 +84,8 @@ pub(crate) async fn work<B: Backend, C: Clock>(
     pacer: Pacer,
     slots: Option<usize>,
 ) -> Share {
-    // Room for all, of which only what is used becomes memory: records that grow beyond their room are copied,
-    // half a second's worth of a million, while requests are under way. The others' join the first worker's.
+    // Room for all, of which only what is used becomes memory: records that outgrow their room are copied, a
+    // long copy while requests are under way. The others' join the first worker's.
     let room = if number == 0 { shared.job.total() } else { 0 };
     let share = Share { records: Vec::with_capacity(room), ..Share::default() };
     let share = Rc::new(RefCell::new(share));
