@@ -44,7 +44,7 @@ Commands:
   long-document-qa   Sends the same long prompts again and again: how long all take
   prefix-caching     Sends prompts that share a beginning or come again: what the server's cache spares
   prioritization     Sends requests of two priorities: what each of them waits
-  structured-output  Sends prompts whose replies must be JSON, of a grammar or the like: speed, and how many are
+  structured-output  Sends prompts whose replies must have a form: speed, and how many have it
   startup            Starts a server again and again: how long until it is ready
   multi-turn         Has conversations with a server: latencies turn by turn
   convert-sharegpt   Writes a ShareGPT file in the form that multi-turn reads; no server
