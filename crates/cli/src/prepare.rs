@@ -23,7 +23,7 @@ pub(crate) const WARMUP_OUTPUT: u32 = 32;
 /// Most prompt text that is encoded again to see whether prompts have the length asked for.
 const DRIFT_BYTES: usize = 256 * 1024;
 /// Most bytes of bodies that are held at once: all of an ordinary run's.
-pub(crate) const BODIES: usize = 256 << 20;
+pub(crate) const BODIES: usize = 128 << 20;
 /// Set apart from the seed of the measured prompts.
 pub(crate) const WARMUP_SEED: u32 = 0x5eed_cafe;
 /// Header that SGLang's router reads.
