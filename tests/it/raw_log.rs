@@ -89,6 +89,9 @@ fn a_log_is_looked_at_in_other_ways() {
     assert!(said.contains("P12.5 TTFT (ms):"), "{said}");
 
     folder.run(&words("analyze run.log --from 2 --to 1")).expect_code(2);
+    let said = folder.run(&words("analyze run.log --from 1000")).expect_code(2).said();
+    assert!(said.contains("--from: no request was over in that time"), "{said}");
+    assert!(said.contains("the run's 30 requests were over from 0."), "{said}");
     folder.run(&words("analyze out.jsonl")).expect_code(3);
     folder.run(&words("analyze nothing.log")).expect_code(3);
     // Only as the first word.
@@ -179,7 +182,7 @@ impl Bench {
 }
 
 /// The prompt lengths of the successes in a log, which must be there once.
-fn logged(log: &RecordLog) -> BTreeSet<u64> {
+pub(crate) fn logged(log: &RecordLog) -> BTreeSet<u64> {
     let records = log.parts.iter().flat_map(|part| &part.records).map(|kept| &kept.record);
     let successes: Vec<u64> = records
         .filter(|record| record.is_success())

@@ -134,6 +134,40 @@ fn each_priority_has_its_latencies() {
     assert!(lines[2].starts_with("priority 0 ") && lines[3].starts_with("priority 1 "), "{out}");
 }
 
+#[test]
+fn throughput_and_latency_write_for_the_benchmark_database() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let records = |words: &str| -> (Value, Vec<Value>) {
+        let words: Vec<&str> = words.split_whitespace().collect();
+        let (_, result) = done(&words, folder.path());
+        let text = std::fs::read_to_string(folder.path().join("result.pytorch.json"));
+        (result, serde_json::from_str(&text.expect("records")).expect("JSON"))
+    };
+    let small = "--simulate --input-len 8 --output-len 4 --disable-tqdm";
+    let (result, rates) = records(&format!("throughput --num-prompts 6 {small}"));
+    let names: Vec<&Value> = rates.iter().map(|record| &record["metric"]["name"]).collect();
+    assert_eq!(names, ["requests_per_second", "tokens_per_second"]);
+    for record in &rates {
+        let metric = &record["metric"];
+        let name = metric["name"].as_str().expect("a name");
+        assert_eq!(metric["benchmark_values"], json!([result[name]]));
+        let keys = ["elapsed_time", "num_requests", "total_num_tokens"];
+        let further: Vec<Value> = keys.iter().map(|key| result[*key].clone()).collect();
+        let told: Vec<Value> = keys.iter().map(|key| metric["extra_info"][*key].clone()).collect();
+        assert_eq!(told, further);
+        assert_eq!(record["model"]["name"], result["model_id"]);
+        assert_eq!(record["benchmark"]["extra_info"]["args"], result["servebench"]["plan"]);
+    }
+    let words = format!("latency --batch-size 2 --num-iters 3 --num-iters-warmup 1 {small}");
+    let (result, latency) = records(&words);
+    let metric = &latency[0]["metric"];
+    assert_eq!((latency.len(), &metric["name"]), (1, &json!("latency")));
+    assert_eq!(metric["benchmark_values"], result["latencies"]);
+    let wanted =
+        json!({"avg_latency": result["avg_latency"], "percentiles": result["percentiles"]});
+    assert_eq!(metric["extra_info"], wanted);
+}
+
 /// The usage error of a command line.
 fn refused(words: &[&str]) -> String {
     let failure = run(words).0.expect_err("a failure");

@@ -1,10 +1,15 @@
 //! Raw logs and recordings of `bench-vllm serve`: the report once more.
 
-use crate::support::{Folder, busy_machine};
+use crate::raw_log::logged;
+use crate::support::{Folder, busy_machine, root};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use servebench::journal::records::RecordLog;
+use servebench::sim::{Sim, SimConfig, Timing};
 use std::collections::BTreeSet;
-use std::fs;
-use std::process::Command;
+use std::fs::{self, File};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 const SMALL: &str = "serve --simulate --num-prompts 12 --random-input-len 16 --random-output-len 8 --disable-tqdm \
                      --no-calibrate --save-result --result-filename run.json --raw-log run.log --record run.rec";
@@ -104,7 +109,16 @@ fn a_log_is_looked_at_in_other_ways() {
     let (_, said) = run(&folder, "serve --simulate --raw-log run.log", 7);
     assert!(said.contains("run.log is there already"), "{said}");
     // Of the other program's commands none takes them for its own.
-    folder.run(&["analyze", "run.log"]).expect_code(3);
+    let said = folder.run(&["analyze", "run.log"]).expect_code(3).said();
+    assert!(
+        said.contains("of a run of bench-vllm") && said.contains("bench-vllm analyze"),
+        "{said}"
+    );
+    let said = folder.run(&["--resume", "run.log"]).expect_code(3).said();
+    assert!(said.contains("of a run of bench-vllm"), "{said}");
+    folder.run(&["--simulate", "--num-prompts", "5", "--raw-log", "other.log"]).expect_code(0);
+    let (_, said) = run(&folder, "analyze other.log", 3);
+    assert!(said.contains("bench-serving analyze"), "{said}");
     let said = folder.run(&["replay", "run.rec"]).expect_code(3).said();
     assert!(said.contains("bench-vllm replay"), "{said}");
     let (shown, _) = run(&folder, "replay run.rec --only 3", 0);
@@ -126,4 +140,60 @@ fn what_may_be_secret_is_in_neither_file_and_a_config_file_is_not_needed_again()
     }
     run(&folder, "replay run.rec --redact copy.rec", 0);
     assert_eq!(printed, run(&folder, "replay copy.rec", 0).0);
+}
+
+/// What a run leaves that is ended by `signal` on its way, and the prompts that the server answered to their end.
+fn cut(signal: Signal) -> (Folder, Option<i32>, BTreeSet<u64>) {
+    let folder = Folder::new();
+    let config = SimConfig {
+        timing: Timing::canned(Duration::from_millis(5), Duration::from_millis(1)),
+        truth_limit: 10_000,
+        ..SimConfig::default()
+    };
+    let server = Sim::new(config).spawn_in_thread().expect("a server");
+    let rows: String = (4..2004)
+        .map(|length| json!({"prompt": "x".repeat(length), "output_tokens": 8}).to_string() + "\n")
+        .collect();
+    fs::write(folder.path("rows.jsonl"), rows).expect("rows");
+    let bytes = root().join("tests/fixtures/tokenizers/bytes");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_bench-vllm-under-test"))
+        .args(
+            "serve --model sim --dataset-name custom --dataset-path rows.jsonl --num-prompts 2000"
+                .split(' '),
+        )
+        .args("--request-rate 100 --disable-tqdm --no-calibrate --raw-log run.log".split(' '))
+        .args(
+            "--skip-chat-template --disable-shuffle --ready-check-timeout-sec 0 --tokenizer"
+                .split(' '),
+        )
+        .arg(bytes)
+        .args(["--base-url", &server.url()])
+        .current_dir(folder.path("."))
+        .env_clear()
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    while fs::metadata(folder.path("run.log")).map_or(0, |file| file.len()) < 4000 {
+        std::thread::yield_now();
+    }
+    kill_process(Pid::from_child(&run), signal).expect("it is running");
+    let code = run.wait().expect("its end").code();
+    let truth = server.sim.truth().into_iter().filter(|it| !it.aborted);
+    (folder, code, truth.map(|it| it.prompt_tokens).collect())
+}
+
+#[test]
+fn a_run_that_was_cut_can_be_reported() {
+    let _busy = busy_machine();
+    for (signal, ends) in [(Signal::KILL, None), (Signal::INT, Some(130))] {
+        let (folder, code, served) = cut(signal);
+        assert_eq!(code, ends, "{signal:?}");
+        let log = File::open(folder.path("run.log")).expect("a log");
+        let logged = logged(&RecordLog::read(log).expect("a log"));
+        assert!(!logged.is_empty() && logged.is_subset(&served), "{signal:?}");
+        let (table, _) = run(&folder, "analyze run.log", 0);
+        let successes = format!("{:<40} {:<10}", "Successful requests:", logged.len());
+        assert!(table.contains(&successes), "{signal:?}: {table}");
+    }
 }

@@ -146,6 +146,11 @@ impl<M: DeserializeOwned> Past<M> {
             extra.insert("window".into(), window.json());
         }
         let (records, counts) = chosen(window, std::mem::take(records), counted, &ends);
+        if let Some(window) = window
+            && records.is_empty()
+        {
+            return Err(window.empty(&ends));
+        }
         run.finished.records = records;
         let window = window.map(|window| window.seconds(run.finished.end));
         Ok(Self { metadata, run, workers, interrupted, beside, counts, window, extra })
@@ -214,6 +219,22 @@ impl Window {
     fn seconds(self, end: Stamp) -> f64 {
         let end = end.as_secs_f64();
         (self.to.map_or(end, |to| to.min(end)) - self.from).max(0.0)
+    }
+
+    /// Why it cannot be reported: no request of those that were over at `ends` is in it.
+    fn empty(self, ends: &BTreeMap<u64, Stamp>) -> Failure {
+        let flag = if self.from > 0.0 { "--from" } else { "--to" };
+        let error = format!("{flag}: no request was over in that time");
+        let failure = Failure::usage(error);
+        let Some((first, last)) = ends.values().min().zip(ends.values().max()) else {
+            return failure;
+        };
+        failure.hint(format!(
+            "the run's {} requests were over from {:.3} to {:.3} s",
+            ends.len(),
+            first.as_secs_f64(),
+            last.as_secs_f64()
+        ))
     }
 
     fn json(self) -> Value {

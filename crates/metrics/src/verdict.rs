@@ -162,8 +162,7 @@ pub struct Reason {
 /// );
 /// ```
 pub fn judge(evidence: &Evidence) -> Judgement {
-    let mut reasons: Vec<Reason> =
-        checks::CHECKS.iter().filter_map(|check| check(evidence)).collect();
+    let mut reasons = checks::reasons(evidence);
     reasons.sort_by_key(|reason| std::cmp::Reverse(reason.weight));
     let verdict = reasons.first().map_or(Verdict::Undecided, |reason| reason.weight);
     Judgement { verdict, reasons }

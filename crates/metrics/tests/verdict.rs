@@ -57,6 +57,16 @@ fn a_client_with_head_room_measures_the_server() {
 }
 
 #[test]
+fn without_a_success_there_is_nothing_to_judge() {
+    let stalled = Stalls { count: 9, longest: 0.2, total: 5.0 };
+    let none = Evidence { succeeded: 0, worker_cpu: vec![0.99], stalls: Some(stalled), ..calm() };
+    weightiest(&none, Verdict::Undecided, "no request succeeded");
+    // Unless it was the client that could not.
+    let starved = Evidence { client_failures: 5, ..none };
+    weightiest(&starved, Verdict::ClientBound, "want of the client's own descriptors");
+}
+
+#[test]
 fn late_arrivals_are_the_clients_load() {
     let late = |p99| Evidence { lateness: Some(Delay { p50: 1e-4, p99 }), ..calm() };
     assert_eq!(judge(&late(4e-3)).verdict, Verdict::ServerBound, "8 % of the median TTFT");
@@ -144,7 +154,7 @@ fn empty_slots_failures_and_a_known_limit_are_the_clients() {
 
 #[test]
 fn little_evidence_decides_nothing() {
-    weightiest(&Evidence::default(), Verdict::Undecided, "0 requests succeeded");
+    weightiest(&Evidence::default(), Verdict::Undecided, "no request succeeded");
     weightiest(&Evidence { succeeded: 3, ..calm() }, Verdict::Undecided, "3 requests succeeded");
     weightiest(&Evidence { duration: 0.1, ..calm() }, Verdict::Undecided, "in 0.10 s");
     weightiest(&Evidence { unsent: 7, ..calm() }, Verdict::Undecided, "7 requests of the plan");

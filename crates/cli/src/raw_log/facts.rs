@@ -12,6 +12,7 @@ use servebench_http::Stamps;
 use servebench_report::{Calibration, TcpCounts};
 use servebench_run::{EndedBy, Finished, LoopHealth};
 use servebench_tokens::Tokenizer;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -220,7 +221,22 @@ fn nanos(time: Duration) -> u64 {
 
 /// Reads back from a log what all parts of its run have in common.
 pub(super) fn metadata<M: DeserializeOwned>(value: &Value) -> Result<M, Failure> {
-    facts(value, "what it is of")
+    facts(value, "what it is of").map_err(|failure| match writer(value) {
+        Some(program) => another("the log", program, "analyze"),
+        None => failure,
+    })
+}
+
+/// The program whose log this is, by what only its logs hold.
+fn writer(metadata: &Value) -> Option<&'static str> {
+    let keys = [("plan_sha256", "bench-serving"), ("sent", "bench-vllm")];
+    keys.into_iter().find(|(key, _)| metadata.get(key).is_some()).map(|(_, program)| program)
+}
+
+/// `what` is of a run of another program, whose `command` reads it.
+pub(crate) fn another(what: impl Display, program: &str, command: &str) -> Failure {
+    let error = anyhow::anyhow!("{what} is of a run of {program}");
+    Failure::new(Code::Data, error).hint(format!("{program} {command} makes its table"))
 }
 
 fn facts<T: for<'a> Deserialize<'a>>(value: &Value, what: &str) -> Result<T, Failure> {

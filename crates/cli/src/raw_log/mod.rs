@@ -7,7 +7,7 @@ mod facts;
 mod parts;
 mod sink;
 
-pub(crate) use facts::{EndFacts, Metadata, PartFacts};
+pub(crate) use facts::{EndFacts, Metadata, PartFacts, another};
 pub(crate) use parts::{History, RunPart, Whole};
 pub(crate) use sink::{LogFile, RawLog, unix_ms};
 

@@ -4,6 +4,7 @@ mod show;
 
 use crate::args::{LookArgs, ReplayArgs};
 use crate::exit::OrCode;
+use crate::raw_log::another;
 use crate::record::Begin;
 use crate::{Code, Environment, Failure, Io, ServingArgs, analyze};
 use clap::{CommandFactory, Parser};
@@ -39,17 +40,11 @@ pub fn replay<A: Parser + CommandFactory + Into<ServingArgs>>(
     let path = &args.analyze.past.file;
     let whose = |begin: &Begin| match begin.endpoint {
         None => Ok(()),
-        Some(_) => Err(another(path, "bench-vllm")),
+        Some(_) => Err(another(path.display(), "bench-vllm", "replay")),
     };
     play_back(path, &args.look, whose, io, |log| {
         analyze::report::<A>(log, &args.analyze, environment, io)
     })
-}
-
-/// What keeps a recording from having a table here: it is one of `program`.
-pub(crate) fn another(path: &Path, program: &str) -> Failure {
-    let error = anyhow::anyhow!("{} is of a run of {program}", path.display());
-    Failure::new(Code::Data, error).hint(format!("{program} replay makes its table"))
 }
 
 /// Plays the recording at `path`, of which `report` makes the table if `may_report` lets it.

@@ -8,9 +8,10 @@ use super::{VllmPlan, VllmServeArgs};
 use crate::analyze::{Past, tokenizer};
 use crate::command::reread;
 use crate::exit::OrCode;
+use crate::raw_log::{self, another};
 use crate::record::Begin;
-use crate::replay::{another, play_back};
-use crate::{Code, Environment, Failure, Io, raw_log};
+use crate::replay::play_back;
+use crate::{Code, Environment, Failure, Io};
 use clap::{CommandFactory, Parser};
 use serde::Deserialize;
 use servebench_journal::records::RecordLog;
@@ -47,7 +48,7 @@ pub fn replay<A: Parser + CommandFactory + Into<VllmServeArgs>>(
     let path = &args.analyze.past.file;
     let whose = |begin: &Begin| match begin.endpoint {
         Some(_) => Ok(()),
-        None => Err(another(path, "bench-serving")),
+        None => Err(another(path.display(), "bench-serving", "replay")),
     };
     play_back(path, &args.look, whose, io, |log| report::<A>(log, &args.analyze, environment, io))
 }

@@ -9,10 +9,19 @@ use super::limits::{
 use super::{Delay, Evidence, Reason, Stamped, Verdict};
 
 /// All of them, in the order in which reasons of one weight are given.
-pub(super) const CHECKS: [fn(&Evidence) -> Option<Reason>; 14] = [
-    |evidence| Some(enough(evidence)),
-    failures,
-    unsent,
+pub(super) fn reasons(evidence: &Evidence) -> Vec<Reason> {
+    // How a client sent what nobody answered says nothing about any number.
+    let shape: &[Check] = if evidence.succeeded == 0 { &[] } else { &SHAPE };
+    OUTCOME.iter().chain(shape).filter_map(|check| check(evidence)).collect()
+}
+
+type Check = fn(&Evidence) -> Option<Reason>;
+
+/// What became of the requests.
+const OUTCOME: [Check; 3] = [|evidence| Some(enough(evidence)), failures, unsent];
+
+/// What may have shaped the numbers of those that succeeded.
+const SHAPE: [Check; 11] = [
     lateness,
     turnaround,
     workers,
@@ -28,6 +37,10 @@ pub(super) const CHECKS: [fn(&Evidence) -> Option<Reason>; 14] = [
 
 fn enough(evidence: &Evidence) -> Reason {
     let Evidence { succeeded, duration, .. } = evidence;
+    if *succeeded == 0 {
+        let text = "no request succeeded: there is nothing to judge".into();
+        return Reason { weight: Verdict::Undecided, text };
+    }
     let enough = *succeeded >= LEAST_REQUESTS && *duration >= LEAST_DURATION;
     let weight = if enough { Verdict::ServerBound } else { Verdict::Undecided };
     Reason {

@@ -38,7 +38,7 @@ pub fn pytorch(result: &Map<String, Value>, arguments: &Map<String, Value>) -> V
     present.map(|(name, value)| pytorch_record(&model, &arguments, name, value, &further)).collect()
 }
 
-/// One record: a metric and its value, with `further` information on it.
+/// One record: a metric and its value, or all values where it is a list, with `further` information on it.
 pub fn pytorch_record(
     model: &Value,
     arguments: &Map<String, Value>,
@@ -46,12 +46,16 @@ pub fn pytorch_record(
     value: &Value,
     further: &Map<String, Value>,
 ) -> Value {
+    let values = match value {
+        Value::Array(values) => values.clone(),
+        value => vec![value.clone()],
+    };
     json!({
         "benchmark": {"name": "vLLM benchmark", "extra_info": {
             "args": arguments, "compilation_config.mode": null,
             "optimization_level": null, "use_compile": null,
         }},
         "model": {"name": model},
-        "metric": {"name": name, "benchmark_values": [value], "extra_info": further},
+        "metric": {"name": name, "benchmark_values": values, "extra_info": further},
     })
 }

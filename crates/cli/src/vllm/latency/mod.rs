@@ -5,7 +5,7 @@ mod args;
 pub use args::{LATENCY_FLAGS, LatencyArgs};
 
 use super::beside::Around;
-use super::offline::Pass;
+use super::offline::{Figures, Pass};
 use super::plain;
 use super::prepare::{prepare, request};
 use crate::{Code, Environment, Failure, Io, parse_as};
@@ -22,6 +22,8 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 
 const TOOL: &str = "vllm bench latency";
+const FIGURES: Figures =
+    Figures { metrics: &[("latency", "latencies")], further: &["avg_latency", "percentiles"] };
 /// Token ids lie below this, whatever the model.
 const IDS: u32 = 10_000;
 /// Which percentiles are shown.
@@ -48,6 +50,7 @@ pub fn latency(args: LatencyArgs, environment: &Environment, io: &Io) -> Result<
     let (warmups, iterations) = (args.num_iters_warmup as usize, args.num_iters as usize);
     let batch = Batch { size: args.batch_size, input: args.input_len, output: args.output_len };
     let (workload, outcome) = (args.workload(), args.offline.outcome());
+    let outcome = outcome.recorded(FIGURES, environment);
     // Prompts are token ids.
     let plan = args.offline.without_tokenizer().plan(workload, environment)?;
     if plan.backend.info().form != Form::Completions {

@@ -20,7 +20,7 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::ser::PrettyFormatter;
 use serde_json::{Map, Value, json};
-use servebench_report::vllm::{check_folder, write};
+use servebench_report::vllm::{check_folder, pytorch_record, write};
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
@@ -113,17 +113,35 @@ impl OfflineArgs {
 
     /// What becomes of the run.
     pub(super) fn outcome(&self) -> Outcome {
-        Outcome { dry_run: self.own.dry_run, path: self.around.output_json.clone() }
+        let (dry_run, path) = (self.own.dry_run, self.around.output_json.clone());
+        Outcome { dry_run, path, figures: None }
     }
+}
+
+/// What of a result is written once more, in the format of PyTorch's benchmark database.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Figures {
+    /// The metrics: their names there, and their keys in the result.
+    pub(super) metrics: &'static [(&'static str, &'static str)],
+    /// Keys that are said with each of them.
+    pub(super) further: &'static [&'static str],
 }
 
 /// What becomes of a run.
 pub(super) struct Outcome {
     dry_run: bool,
     path: Option<PathBuf>,
+    figures: Option<Figures>,
 }
 
 impl Outcome {
+    /// Has these figures written for PyTorch's benchmark database, where the environment asks for that.
+    #[must_use]
+    pub(super) fn recorded(self, figures: Figures, environment: &Environment) -> Self {
+        let asked = environment.get("SAVE_TO_PYTORCH_BENCHMARK_FORMAT").is_some();
+        Self { figures: asked.then_some(figures), ..self }
+    }
+
     /// Opens the session of a plan that is to be carried out; `None` when it is only to be shown, and
     /// has been. A result that cannot be written is noticed here, before it is measured.
     pub(super) fn begin<'a>(
@@ -159,8 +177,24 @@ impl Outcome {
         }
         result["servebench"] = own;
         save(self.path.as_deref(), &result, io)?;
+        if let (Some(path), Some(figures)) = (&self.path, self.figures) {
+            let records = figures.records(&result).to_string();
+            write(&path.with_extension("pytorch.json"), &records, false).or_code(Code::Output)?;
+        }
         printed.or_code(Code::Output)?;
         Ok(pass.code(session))
+    }
+}
+
+impl Figures {
+    fn records(self, result: &Value) -> Value {
+        let plan = result["servebench"]["plan"].as_object().cloned().unwrap_or_default();
+        let further = self.further.iter().map(|key| ((*key).to_owned(), result[*key].clone()));
+        let further: Map<String, Value> = further.collect();
+        let record = |(name, key): &(&str, &str)| {
+            pytorch_record(&result["model_id"], &plan, name, &result[*key], &further)
+        };
+        self.metrics.iter().map(record).collect()
     }
 }
 

@@ -4,7 +4,7 @@ mod args;
 
 pub use args::{THROUGHPUT_FLAGS, ThroughputArgs};
 
-use super::offline::{Pass, of_a_server};
+use super::offline::{Figures, Pass, of_a_server};
 use super::prepare::prepare;
 use super::{beside::Around, plain};
 use crate::{Code, Environment, Failure, Io, parse_as};
@@ -14,6 +14,13 @@ use servebench_core::random::Draws;
 use std::ffi::OsString;
 
 const TOOL: &str = "vllm bench throughput";
+const FIGURES: Figures = Figures {
+    metrics: &[
+        ("requests_per_second", "requests_per_second"),
+        ("tokens_per_second", "tokens_per_second"),
+    ],
+    further: &["elapsed_time", "num_requests", "total_num_tokens"],
+};
 
 /// Reads arguments (without program and subcommand) the way `vllm bench throughput` does.
 ///
@@ -39,6 +46,7 @@ pub fn throughput(
     io: &Io,
 ) -> Result<Code, Failure> {
     let (workload, outcome) = (args.workload(), args.offline.outcome());
+    let outcome = outcome.recorded(FIGURES, environment);
     let plan = args.offline.plan(workload, environment)?;
     let Some(session) = outcome.begin(&plan, environment, io)? else { return Ok(Code::Done) };
     let mut draws = Draws::new(plan.dataset.seed);
