@@ -3,14 +3,16 @@
 use super::Cell;
 use super::row::{Place, Row};
 use crate::DatasetError;
+use bytes::Bytes;
 use parquet::errors::ParquetError;
-use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::record::Field;
 use parquet::record::reader::{ReaderIter, TreeBuilder};
 use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type};
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
+use std::io::{self, Read};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -47,7 +49,7 @@ impl ParquetFile {
         path: &Path,
     ) -> Result<Self, DatasetError> {
         let bad = |problem| DatasetError::Parquet { path: path.to_owned(), source: problem };
-        let file = guarded(|| SerializedFileReader::new(bytes)).map_err(bad)?;
+        let file = guarded(|| SerializedFileReader::new(Strict(bytes))).map_err(bad)?;
         let mut ends = Vec::new();
         let mut rows = 0_usize;
         for group in file.metadata().row_groups() {
@@ -142,6 +144,37 @@ impl ParquetRows<'_> {
     }
 }
 
+/// A file past whose end nothing can be read. The Parquet reader skips values that are not there for as long as
+/// a broken list says (60.1), which may be minutes.
+struct Strict<T>(T);
+
+impl<T: ChunkReader> ChunkReader for Strict<T> {
+    type T = Strict<T::T>;
+
+    fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        self.0.get_read(start).map(Strict)
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        self.0.get_bytes(start, length)
+    }
+}
+
+impl<T: Length> Length for Strict<T> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl<T: Read> Read for Strict<T> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        match self.0.read(room)? {
+            0 if !room.is_empty() => Err(io::ErrorKind::UnexpectedEof.into()),
+            count => Ok(count),
+        }
+    }
+}
+
 /// Why a file could not be read.
 type Broken = Box<dyn Error + Send + Sync>;
 
@@ -192,5 +225,21 @@ fn cell(field: Field) -> Cell {
             Cell::List(map.entries().iter().map(pair).collect())
         }
         decimal @ Field::Decimal(_) => Cell::Text(decimal.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_can_be_read_past_the_end_of_a_file() {
+        let file = Strict(Bytes::from_static(b"abc"));
+        let mut from = file.get_read(1).unwrap();
+        let mut room = [0; 8];
+        assert_eq!((file.len(), from.read(&mut room).unwrap()), (3, 2));
+        assert_eq!(from.read(&mut []).unwrap(), 0);
+        let past = from.read(&mut room).unwrap_err();
+        assert_eq!(past.kind(), io::ErrorKind::UnexpectedEof);
     }
 }
