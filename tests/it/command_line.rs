@@ -168,3 +168,25 @@ fn secrets_are_not_repeated() {
     assert!(output.status.success(), "{said}");
     assert!(!said.contains("hidden-in"), "{said}");
 }
+
+/// What a panic, a trace or a debugger would show of the arguments.
+#[track_caller]
+fn shown<A: clap::Parser + std::fmt::Debug>(words: &str) -> String {
+    let words = std::iter::once("program").chain(words.split(' '));
+    format!("{:?}", A::try_parse_from(words).expect("arguments"))
+}
+
+#[test]
+fn arguments_do_not_show_secrets() {
+    let header = "--header X-Key=sk-secret";
+    for shown in [
+        shown::<bench_serving::Args>(header),
+        shown::<bench_vllm::ServeArgs>(header),
+        shown::<bench_vllm::StructuredOutputCommand>(&format!("{header} --dataset json")),
+        shown::<bench_vllm::MultiTurnCommand>(&format!(
+            "--input-file x --model m --api-key sk-secret {header}"
+        )),
+    ] {
+        assert!(shown.contains("X-Key") && !shown.contains("sk-secret"), "{shown}");
+    }
+}

@@ -4,8 +4,17 @@ use std::fmt;
 use std::ops::Deref;
 
 /// A value that is used as any other, and never shown: not in a panic either.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub struct Hidden<T>(pub T);
+
+/// A header of every call: its name, and its value, which may be a key.
+pub type Header = (String, Hidden<String>);
+
+impl From<String> for Hidden<String> {
+    fn from(value: String) -> Self {
+        Self(value)
+    }
+}
 
 impl<T> Deref for Hidden<T> {
     type Target = T;

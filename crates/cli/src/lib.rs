@@ -65,7 +65,7 @@ pub use command::{main, parse, parse_as};
 pub use endings::EndingPlan;
 pub use environment::{Environment, VARIABLES};
 pub use exit::{Code, Failure};
-pub use hidden::Hidden;
+pub use hidden::{Header, Hidden};
 pub use io::{Captured, Io};
 pub use limits::LimitPlan;
 pub use plan::{

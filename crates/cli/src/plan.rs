@@ -9,7 +9,7 @@ use crate::data::{DataDefaults, dataset_options};
 use crate::endings::EndingPlan;
 use crate::environment::Environment;
 use crate::exit::OrCode;
-use crate::hidden::Hidden;
+use crate::hidden::Header;
 use crate::limits::LimitPlan;
 use crate::raw_log::logged_arguments;
 use crate::reach::NetworkPlan;
@@ -80,7 +80,7 @@ pub struct Plan {
     pub header_names: Vec<String>,
     /// The extra headers.
     #[serde(skip)]
-    pub headers: Hidden<Vec<(String, String)>>,
+    pub headers: Vec<Header>,
     /// Fields merged into every body.
     pub extra_body: Map<String, Value>,
     /// What is sent.
@@ -412,7 +412,7 @@ impl Plan {
             served_model_name: target.served_model_name,
             tokenizer: target.tokenizer,
             header_names: target.header.iter().map(|(name, _)| name.clone()).collect(),
-            headers: Hidden(target.header),
+            headers: target.header,
             extra_body: extra_body(
                 target.extra_request_body.unwrap_or_default(),
                 backend,

@@ -1,6 +1,7 @@
 //! The server and the model.
 
 use super::values;
+use crate::hidden::Header;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -66,7 +67,7 @@ pub struct TargetArgs {
 
     /// Headers sent with every call to the server
     #[arg(long, num_args = 1.., value_name = "KEY=VALUE", value_parser = values::header)]
-    pub header: Vec<(String, String)>,
+    pub header: Vec<Header>,
 
     /// JSON object merged into the top level of every request body; it wins over what is there
     #[arg(long, value_name = "JSON", value_parser = values::object)]

@@ -1,5 +1,6 @@
 //! Values of flags.
 
+use crate::hidden::{Header, Hidden};
 use serde_json::{Map, Value};
 use servebench_metrics::{Slo, SloMetric};
 
@@ -57,10 +58,10 @@ pub(super) fn objective(text: &str) -> Result<Slo, String> {
 }
 
 /// `Key=Value` of `--header`.
-pub(crate) fn header(text: &str) -> Result<(String, String), String> {
+pub(crate) fn header(text: &str) -> Result<Header, String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() && !value.is_empty() => {
-            Ok((key.to_owned(), value.to_owned()))
+            Ok((key.to_owned(), Hidden(value.to_owned())))
         }
         // The value may be a secret: only the key is shown.
         Some((key, _)) => Err(format!("expected Key=Value, got '{key}=…' with an empty part")),

@@ -1,6 +1,7 @@
 //! Groups of flags of the profiler's commands.
 
 use crate::args::{NetworkArgs, values};
+use crate::hidden::Header;
 use clap::{Args, ValueEnum};
 use servebench_control::ProfileRequest;
 
@@ -46,7 +47,7 @@ pub struct ConnectionArgs {
     /// A server with an admin key takes only that one for its control calls:
     /// `--header "Authorization=Bearer KEY"`.
     #[arg(long, num_args = 1.., value_name = "KEY=VALUE", value_parser = values::header)]
-    pub header: Vec<(String, String)>,
+    pub header: Vec<Header>,
 
     /// Trust any certificate
     #[arg(long)]

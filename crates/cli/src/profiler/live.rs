@@ -2,6 +2,7 @@
 
 use super::args::{ConnectionArgs, ServerKind};
 use crate::exit::OrCode;
+use crate::hidden::Hidden;
 use crate::reach::{NetworkPlan, through};
 use crate::{Code, Environment, Failure, Io};
 use servebench_control::{Control, Family};
@@ -88,7 +89,8 @@ fn target(
     args: &ConnectionArgs,
     environment: &Environment,
 ) -> Result<Target, Failure> {
-    let key = environment.authorization().map(|key| ("Authorization".to_owned(), key));
+    let key = environment.authorization();
+    let key = key.map(|key| ("Authorization".to_owned(), Hidden(key)));
     let mut target = Target::new(base);
     for (name, value) in key.iter().chain(&args.header) {
         target = target.with_header(name, value).or_code(Code::Usage)?;

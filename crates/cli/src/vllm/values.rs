@@ -1,5 +1,6 @@
 //! Values of flags, as the Python tool reads them.
 
+use crate::hidden::{Header, Hidden};
 use serde_json::{Map, Value};
 use servebench_metrics::{Slo, SloMetric};
 
@@ -11,8 +12,9 @@ fn pair(text: &str) -> Option<(String, String)> {
 }
 
 /// `KEY=VALUE` of `--header`. The value may be a secret, so no message shows it.
-pub(crate) fn header(text: &str) -> Result<(String, String), String> {
-    pair(text).ok_or_else(|| "expected KEY=VALUE, got an item without a key or without '='".into())
+pub(crate) fn header(text: &str) -> Result<Header, String> {
+    let header = pair(text).map(|(name, value)| (name, Hidden(value)));
+    header.ok_or_else(|| "expected KEY=VALUE, got an item without a key or without '='".into())
 }
 
 /// `KEY=VALUE` of `--metadata`.
@@ -58,7 +60,7 @@ mod tests {
 
     #[test]
     fn pairs_are_split_and_trimmed() {
-        assert_eq!(header(" a = b=c "), Ok(("a".into(), "b=c".into())));
+        assert_eq!(header(" a = b=c "), Ok(("a".into(), Hidden("b=c".into()))));
         assert_eq!(metadata("k="), Ok(("k".into(), String::new())));
         let said = header("secret").unwrap_err();
         assert!(!said.contains("secret"), "{said}");

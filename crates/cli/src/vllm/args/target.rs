@@ -1,5 +1,6 @@
 //! The server and the model.
 
+use crate::hidden::Header;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use servebench_backends::vllm::VllmBackend;
@@ -30,7 +31,7 @@ pub struct VllmTargetArgs {
 
     /// Headers sent with every call to the server
     #[arg(long, num_args = 0.., value_name = "KEY=VALUE", value_parser = super::super::values::header)]
-    pub header: Vec<(String, String)>,
+    pub header: Vec<Header>,
 
     /// Trust any certificate
     #[arg(long)]

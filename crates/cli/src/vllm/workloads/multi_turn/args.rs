@@ -4,6 +4,7 @@ use super::super::super::args::TransportArgs;
 use super::super::super::offline::AroundArgs;
 use crate::Failure;
 use crate::args::OwnArgs;
+use crate::hidden::{Header, Hidden};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use servebench_run::Choice;
@@ -111,11 +112,11 @@ pub struct MultiTurnTargetArgs {
 
     /// Sent as a bearer token with every call, and shown nowhere
     #[arg(long, value_name = "KEY")]
-    pub api_key: Option<String>,
+    pub api_key: Option<Hidden<String>>,
 
     /// A header sent with every call: `Name: value` or `Name=value`; may be given several times
     #[arg(long, num_args = 1.., value_name = "HEADER", value_parser = header)]
-    pub header: Vec<(String, String)>,
+    pub header: Vec<Header>,
 
     /// Send each conversation's id, as `conversation_id` in bodies and as X-Session-ID in headers
     #[arg(long)]
@@ -249,10 +250,10 @@ impl From<ConversationSampling> for Choice {
 }
 
 /// `Name: value` or `Name=value`. The value may be a secret, so no message shows it.
-fn header(text: &str) -> Result<(String, String), String> {
+fn header(text: &str) -> Result<Header, String> {
     let parts = text.split_once(':').or_else(|| text.split_once('='));
     parts
-        .map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()))
+        .map(|(name, value)| (name.trim().to_owned(), Hidden(value.trim().to_owned())))
         .filter(|(name, _)| !name.is_empty())
         .ok_or_else(|| "expected 'Name: value' or 'Name=value'".to_owned())
 }
@@ -334,9 +335,9 @@ mod tests {
 
     #[test]
     fn a_header_is_split_at_its_colon_first() {
-        assert_eq!(header("A: b=c"), Ok(("A".into(), "b=c".into())));
-        assert_eq!(header("A = b:c"), Ok(("A = b".into(), "c".into())));
-        assert_eq!(header("A=b"), Ok(("A".into(), "b".into())));
+        assert_eq!(header("A: b=c"), Ok(("A".into(), Hidden("b=c".into()))));
+        assert_eq!(header("A = b:c"), Ok(("A = b".into(), Hidden("c".into()))));
+        assert_eq!(header("A=b"), Ok(("A".into(), Hidden("b".into()))));
         for text in ["secret", ": secret", "=secret"] {
             let said = header(text).unwrap_err();
             assert!(!said.contains("secret"), "{said}");

@@ -24,6 +24,7 @@ use super::super::offline::{OfflineArgs, Pass, Workload, check};
 use super::super::session::Session;
 use super::super::{VllmPlan, beside::Around, plain};
 use crate::exit::OrCode;
+use crate::hidden::Hidden;
 use crate::{Code, Environment, Failure, Io, parse_as};
 use clap::{CommandFactory, Parser};
 use serde_json::{Value, json};
@@ -237,7 +238,7 @@ fn plan(
     if let Some(key) = &target.api_key {
         // The key wins over a header, as in the script.
         header.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
-        header.push(("Authorization".to_owned(), format!("Bearer {key}")));
+        header.push(("Authorization".to_owned(), Hidden(format!("Bearer {}", key.0))));
     }
     let url = target.url.as_deref().unwrap_or(URL).trim_end_matches('/').to_owned();
     let serve = VllmTargetArgs {

@@ -1,6 +1,7 @@
 //! Flags of `structured-output`.
 
 use crate::args::OwnArgs;
+use crate::hidden::Header;
 use crate::vllm::args::TransportArgs;
 use crate::vllm::values;
 use clap::builder::PossibleValuesParser;
@@ -97,7 +98,7 @@ pub(super) struct ServerArgs {
 
     /// Headers sent with every call to the server
     #[arg(long, num_args = 0.., value_name = "KEY=VALUE", value_parser = values::header)]
-    pub(super) header: Vec<(String, String)>,
+    pub(super) header: Vec<Header>,
 
     /// Trust any certificate
     #[arg(long)]
