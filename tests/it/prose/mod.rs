@@ -10,6 +10,7 @@ mod load;
 mod network;
 mod output;
 mod peer;
+mod pictures;
 mod secrets;
 mod sets;
 mod streams;

@@ -224,3 +224,31 @@ fn a_usage_event_alone_is_no_token() {
     let ended = Bench::of(&peer).run().code(0);
     assert_eq!(ended.line()["itls"], json!([[]]));
 }
+
+/// A line without an end is a failed request, however it is sent; a long one is read.
+#[test]
+fn a_line_may_be_long_but_not_endless() {
+    for (mebibytes, chunked) in [(2, true), (2, false), (65, true), (65, false)] {
+        let peer = Peer::start(move |seen, wire| {
+            if !seen.generates() {
+                return usual(seen, wire);
+            }
+            let text = "x".repeat(mebibytes << 20);
+            let events = [content(&text), finish("length"), done()].concat();
+            if chunked {
+                return wire.stream(&[events]);
+            }
+            wire.reply(200, "text/event-stream", events.as_bytes())
+        });
+        let ended = Bench::of(&peer).run();
+        if mebibytes < 64 {
+            let line = ended.code(0);
+            let texts = &line.line()["generated_texts"];
+            assert_eq!(texts[0].as_str().map(str::len), Some(mebibytes << 20));
+        } else {
+            let ended = ended.code(5);
+            ended.says(&["protocol", "67108864 bytes"]);
+            assert_eq!(ended.line()["failures"], json!({"protocol": 1}));
+        }
+    }
+}
