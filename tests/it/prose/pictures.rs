@@ -39,9 +39,11 @@ fn pictures_come_before_the_text_as_what_they_are() {
 /// DATA-08 (b).
 #[test]
 fn a_server_that_takes_fewer_pictures_is_quoted() {
-    let peer = Peer::start(|seen, wire| match seen.generates() {
-        true => wire.json(400, &json!({"error": {"message": "at most 1 image per prompt"}})),
-        false => usual(seen, wire),
+    let peer = Peer::start(|seen, wire| {
+        if seen.generates() {
+            return wire.json(400, &json!({"error": {"message": "at most 1 image per prompt"}}));
+        }
+        usual(seen, wire)
     });
     let flags = "--image-count 3 --image-resolution 8x8 --num-prompts 4";
     let ended = pictures(&peer, flags).run().code(5);
