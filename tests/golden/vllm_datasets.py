@@ -19,6 +19,7 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
+LEADERBOARD = "gorilla-llm/Berkeley-Function-Calling-Leaderboard"
 COMPLETIONS, CHAT = [], ["--backend", "openai-chat", "--endpoint", "/v1/chat/completions"]
 
 
@@ -81,6 +82,14 @@ def cases(seed):
             ("conversations", "conversations", "Aeala/ShareGPT_Vicuna_unfiltered", ["--hf-split", "train"]),
             ("mlperf", "mlperf", "mgoin/mlperf-inference-llama2-data", []),
             ("mmstar", "mmstar", "Lin-Chen/MMStar", [*CHAT, "--hf-split", "validation"]),
+            ("vision-arena-chat", "vision_arena_chat", "lmarena-ai/VisionArena-Chat", [*CHAT, "--hf-split", "train"]),
+            ("vision-arena-bench", "vision_arena_bench", "lmarena-ai/vision-arena-bench-v0.1", [*CHAT, "--hf-split", "train"]),
+            ("mmvu", "mmvu", "yale-nlp/MMVU", [*CHAT, "--hf-output-len", "9"]),
+            ("bfcl", "bfcl", LEADERBOARD, CHAT),
+            ("bfcl-more-than-there-are", "bfcl", LEADERBOARD, [*CHAT, "--num-prompts", "12", "--hf-output-len", "9"]),
+            ("bfcl-categories", "bfcl", LEADERBOARD, [*CHAT, "--bfcl-categories", "multiple,simple"]),
+            ("llava", "llava", "lmms-lab/LLaVA-OneVision-Data", [*CHAT, "--hf-split", "train"]),
+            ("llava-fixed", "llava", "lmms-lab/LLaVA-OneVision-Data", [*CHAT, "--hf-split", "train", "--hf-output-len", "7"]),
         ):
             flags = ["--dataset-name", "hf", "--dataset-path", "{FIXTURES}/vllm_hf/" + folder, "--hf-name", id, "--disable-shuffle", *more]
             yield f"hf/tiny-llama/{name}", "tiny-llama", flags
@@ -91,6 +100,20 @@ def cases(seed):
         yield "speed_bench/tiny-llama/plain", "tiny-llama", [*speed, "--num-prompts", "5"]
         yield "speed_bench/bytes/category", "bytes", [*speed, "--speed-bench-category", "coding", "--num-prompts", "-1", "--skip-chat-template"]
         yield "speed_bench/tiny-llama/subset", "tiny-llama", [*speed, "--speed-bench-dataset-subset", "throughput_1k", "--speed-bench-output-len", "5"]
+
+
+class Copies:
+    """In the place of the hub: what the tool would fetch is beside the table that it is given."""
+
+    def __init__(self, fixtures):
+        self.fixtures = fixtures
+
+    def snapshot_download(self, name, **_):
+        assert name == "yale-nlp/MMVU", name
+        return str(self.fixtures / "vllm_hf/mmvu")
+
+    def hf_hub_download(self, folder, file, **_):
+        return str(Path(folder) / file)
 
 
 def without_pixels(value):
@@ -114,6 +137,9 @@ def record(seed, out, only):
     try:
         with tempfile.TemporaryDirectory() as scratch:
             reference = made.Reference((HERE.parent / "fixtures").resolve(), server, Path(scratch))
+            from vllm.benchmarks.datasets import datasets
+
+            datasets.hf_api = lambda: Copies(reference.fixtures)
             recorded = []
             for name, tokenizer, flags in cases(seed):
                 if only and not name.startswith(tuple(only)):

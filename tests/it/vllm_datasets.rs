@@ -12,6 +12,7 @@ use std::collections::BTreeMap;
 #[test]
 fn every_row_is_the_python_tools() {
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
+    let fixtures = root().join("tests/fixtures").to_string_lossy().into_owned();
     for case in cases("datasets") {
         let run = rerun(&case, |call, _| answer(call));
         let lens = run.result["input_lens"].as_array().expect("lengths");
@@ -20,12 +21,20 @@ fn every_row_is_the_python_tools() {
         for (row, (call, len)) in rows.iter().zip(run.calls.iter().zip(lens)) {
             let body = call.body.as_ref().expect("a body");
             let either = |a: &str, b: &str| body.get(a).or(body.get(b)).cloned();
-            let sent = json!({
+            let mut sent = json!({
                 "prompt": either("messages", "prompt").map(without_pixels),
                 "output_len": either("max_completion_tokens", "max_tokens"),
                 "id": call.headers.get("x-request-id"), "prompt_len": len,
             });
-            assert_eq!(&sent, row, "{}", case.name());
+            for key in ["tools", "tool_choice"] {
+                if let Some(value) = body.get(key) {
+                    sent[key] = value.clone();
+                }
+            }
+            let row: Value =
+                serde_json::from_str(&row.to_string().replace("{FIXTURES}", &fixtures))
+                    .expect("JSON");
+            assert_eq!(sent, row, "{}", case.name());
         }
         let dataset = case.name().split('/').next().unwrap_or_default().to_owned();
         *names.entry(dataset).or_insert(0) += rows.len();

@@ -103,9 +103,8 @@ pub(super) fn filmed(row: &Row, path: &Path) -> Result<Option<Made>, DatasetErro
         return Err(row.bad("`choices` are not named"));
     };
     for (name, choice) in choices {
-        if let Some(choice) = choice.text() {
-            text.extend([" ", name.as_str(), ".", choice]);
-        }
+        // A choice that is not there reads `None` in the Python tool's prompts.
+        text.extend([" ", name.as_str(), ".", choice.text().unwrap_or("None")]);
     }
     let video = row.text("video")?;
     let video = match (video.strip_prefix(ROOT), path.is_dir()) {
