@@ -66,6 +66,14 @@ def cases(seed):
         *media, "--random-mm-num-mm-items-range-ratio", "0.5", "--random-mm-limit-mm-per-prompt", '{"image": 2, "video": 0}',
         "--random-prefix-len", "5", "--enable-multimodal-chat",
     ]
+    yield "random-mm/tiny-llama/videos", "tiny-llama", [
+        *CHAT, "--dataset-name", "random-mm", "--random-input-len", "9", "--random-output-len", "3", "--random-mm-bucket-config",
+        "{(16, 16, 1): 0.4, (16, 32, 3): 0.6}", "--random-mm-base-items-per-request", "2", "--random-mm-num-mm-items-range-ratio", "0.5",
+        "--random-mm-limit-mm-per-prompt", '{"image": 3, "video": 2}',
+    ]
+    films = [*CHAT, "--dataset-name", "sharegpt", "--dataset-path", "{FIXTURES}/vllm_sharegpt_media.json"]
+    yield "sharegpt/tiny-llama/media", "tiny-llama", films
+    yield "sharegpt/tiny-llama/media-twice", "tiny-llama", [*films, "--num-prompts", "14", "--sharegpt-output-len", "4"]
     images = [*CHAT, "--dataset-name", "custom_image", "--dataset-path", "{FIXTURES}/vllm_images.jsonl"]
     yield "custom_image/tiny-llama/plain", "tiny-llama", [*images, "--num-prompts", "3"]
     yield "custom_image/tiny-llama/more-than-there-are", "tiny-llama", [*images, "--custom-output-len", "5", "--enable-multimodal-chat"]
@@ -117,7 +125,7 @@ class Copies:
 
 
 def without_pixels(value):
-    """Pictures by their size: which bytes a JPEG has is the encoder's choice."""
+    """Pictures by their size, videos as such: which bytes they have is the encoder's choice."""
     if isinstance(value, dict):
         return {key: without_pixels(item) for key, item in value.items()}
     if isinstance(value, list):
@@ -127,6 +135,8 @@ def without_pixels(value):
 
         picture = Image.open(io.BytesIO(base64.b64decode(value.split(",", 1)[1])))
         return "data:image/jpeg;{}x{}".format(*picture.size)
+    if isinstance(value, str) and value.startswith("data:video/mp4;base64,"):
+        return "data:video/mp4;base64"
     return value
 
 

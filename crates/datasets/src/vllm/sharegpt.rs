@@ -124,12 +124,17 @@ pub(super) fn sample(
 
 /// The prompt with the image or video that its row names: as the parts of one user message.
 fn with_media(text: &str, image: Option<&Value>, video: Option<&Value>) -> Prompt {
-    let media = match (image.and_then(Value::as_str), video.and_then(Value::as_str)) {
+    let media = match (image.and_then(address), video.and_then(address)) {
         (Some(address), _) => image_at(address),
         (None, Some(address)) => video_at(address),
         (None, None) => return Prompt::Text(text.to_owned()),
     };
     message(text, vec![media])
+}
+
+/// Where a file is; an address of nothing names none.
+fn address(value: &Value) -> Option<&str> {
+    value.as_str().filter(|address| !address.is_empty())
 }
 
 #[cfg(test)]
