@@ -28,6 +28,8 @@ mod json;
 mod parquet;
 mod row;
 mod rows;
+#[cfg(feature = "parquet")]
+mod thrift;
 
 pub use cell::Cell;
 pub use hub::HubDataset;

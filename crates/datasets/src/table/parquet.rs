@@ -2,6 +2,7 @@
 
 use super::Cell;
 use super::row::{Place, Row};
+use super::thrift::check;
 use crate::DatasetError;
 use bytes::Bytes;
 use parquet::errors::ParquetError;
@@ -49,7 +50,12 @@ impl ParquetFile {
         path: &Path,
     ) -> Result<Self, DatasetError> {
         let bad = |problem| DatasetError::Parquet { path: path.to_owned(), source: problem };
-        let file = guarded(|| SerializedFileReader::new(Strict(bytes))).map_err(bad)?;
+        let file = guarded(|| {
+            let file = Strict(bytes);
+            file.check_footer()?;
+            SerializedFileReader::new(file)
+        });
+        let file = file.map_err(bad)?;
         let mut ends = Vec::new();
         let mut rows = 0_usize;
         for group in file.metadata().row_groups() {
@@ -144,14 +150,40 @@ impl ParquetRows<'_> {
     }
 }
 
-/// A file past whose end nothing can be read. The Parquet reader skips values that are not there for as long as
-/// a broken list says (60.1), which may be minutes.
+/// Bytes at the end of a file: how long the footer before them is, and the name of the format.
+const TAIL: u64 = 8;
+
+/// A file past whose end nothing can be read, and in which no list is longer than what comes. The Parquet reader
+/// skips values that are not there for as long as a broken list says, which may be hours.
 struct Strict<T>(T);
+
+impl<T: ChunkReader> Strict<T> {
+    /// Looks through what stands at the end of a file.
+    fn check_footer(&self) -> Result<(), ParquetError> {
+        // What is no Parquet file at all the reader itself finds out.
+        let Some(end) = self.len().checked_sub(TAIL) else { return Ok(()) };
+        let tail = self.get_bytes(end, TAIL as usize)?;
+        let [a, b, c, d, b'P', b'A', b'R', b'1'] = tail[..] else { return Ok(()) };
+        let length = u32::from_le_bytes([a, b, c, d]);
+        let Some(start) = end.checked_sub(length.into()) else { return Ok(()) };
+        let footer = self.get_bytes(start, length as usize)?;
+        check(&mut &*footer).map_err(|error| broken(&error))
+    }
+}
+
+fn broken(error: &io::Error) -> ParquetError {
+    ParquetError::General(format!("its metadata are broken: {error}"))
+}
 
 impl<T: ChunkReader> ChunkReader for Strict<T> {
     type T = Strict<T::T>;
 
+    /// What is read this way are pages, each with a header, and the end of the file.
     fn get_read(&self, start: u64) -> Result<Self::T, ParquetError> {
+        if start < self.len().saturating_sub(TAIL) {
+            let mut header = self.0.get_read(start)?;
+            check(&mut header).map_err(|error| broken(&error))?;
+        }
         self.0.get_read(start).map(Strict)
     }
 
