@@ -68,7 +68,7 @@ def transcription(fields):
     """The frames of a transcription: each counts, the last one ends."""
     count = int(next(field["value"] for field in fields if field["name"] == "max_completion_tokens"))
     for k in range(count):
-        choice = {"delta": {"content": WORDS[k]}, "finish_reason": "length" if k + 1 == count else None}
+        choice = {"delta": {"content": WORDS[k % len(WORDS)]}, "finish_reason": "length" if k + 1 == count else None}
         usage = {"prompt_tokens": 99, "completion_tokens": k + 1, "total_tokens": 100 + k}
         yield "data: " + json.dumps({"object": "transcription.chunk", "choices": [choice], "usage": usage}, ensure_ascii=False) + "\n\n"
     yield "data: [DONE]\n\n"

@@ -9,8 +9,6 @@ Each seed is a process of its own whose PYTHONHASHSEED is that seed: what timed_
 """
 
 import argparse
-import base64
-import io
 import json
 import os
 import subprocess
@@ -18,9 +16,10 @@ import sys
 import tempfile
 from pathlib import Path
 
+import vllm_media
+
 HERE = Path(__file__).resolve().parent
-LEADERBOARD = "gorilla-llm/Berkeley-Function-Calling-Leaderboard"
-COMPLETIONS, CHAT = [], ["--backend", "openai-chat", "--endpoint", "/v1/chat/completions"]
+CHAT = vllm_media.CHAT
 
 
 def cases(seed):
@@ -66,14 +65,6 @@ def cases(seed):
         *media, "--random-mm-num-mm-items-range-ratio", "0.5", "--random-mm-limit-mm-per-prompt", '{"image": 2, "video": 0}',
         "--random-prefix-len", "5", "--enable-multimodal-chat",
     ]
-    yield "random-mm/tiny-llama/videos", "tiny-llama", [
-        *CHAT, "--dataset-name", "random-mm", "--random-input-len", "9", "--random-output-len", "3", "--random-mm-bucket-config",
-        "{(16, 16, 1): 0.4, (16, 32, 3): 0.6}", "--random-mm-base-items-per-request", "2", "--random-mm-num-mm-items-range-ratio", "0.5",
-        "--random-mm-limit-mm-per-prompt", '{"image": 3, "video": 2}',
-    ]
-    films = [*CHAT, "--dataset-name", "sharegpt", "--dataset-path", "{FIXTURES}/vllm_sharegpt_media.json"]
-    yield "sharegpt/tiny-llama/media", "tiny-llama", films
-    yield "sharegpt/tiny-llama/media-twice", "tiny-llama", [*films, "--num-prompts", "14", "--sharegpt-output-len", "4"]
     images = [*CHAT, "--dataset-name", "custom_image", "--dataset-path", "{FIXTURES}/vllm_images.jsonl"]
     yield "custom_image/tiny-llama/plain", "tiny-llama", [*images, "--num-prompts", "3"]
     yield "custom_image/tiny-llama/more-than-there-are", "tiny-llama", [*images, "--custom-output-len", "5", "--enable-multimodal-chat"]
@@ -90,17 +81,10 @@ def cases(seed):
             ("conversations", "conversations", "Aeala/ShareGPT_Vicuna_unfiltered", ["--hf-split", "train"]),
             ("mlperf", "mlperf", "mgoin/mlperf-inference-llama2-data", []),
             ("mmstar", "mmstar", "Lin-Chen/MMStar", [*CHAT, "--hf-split", "validation"]),
-            ("vision-arena-chat", "vision_arena_chat", "lmarena-ai/VisionArena-Chat", [*CHAT, "--hf-split", "train"]),
-            ("vision-arena-bench", "vision_arena_bench", "lmarena-ai/vision-arena-bench-v0.1", [*CHAT, "--hf-split", "train"]),
-            ("mmvu", "mmvu", "yale-nlp/MMVU", [*CHAT, "--hf-output-len", "9"]),
-            ("bfcl", "bfcl", LEADERBOARD, CHAT),
-            ("bfcl-more-than-there-are", "bfcl", LEADERBOARD, [*CHAT, "--num-prompts", "12", "--hf-output-len", "9"]),
-            ("bfcl-categories", "bfcl", LEADERBOARD, [*CHAT, "--bfcl-categories", "multiple,simple"]),
-            ("llava", "llava", "lmms-lab/LLaVA-OneVision-Data", [*CHAT, "--hf-split", "train"]),
-            ("llava-fixed", "llava", "lmms-lab/LLaVA-OneVision-Data", [*CHAT, "--hf-split", "train", "--hf-output-len", "7"]),
         ):
             flags = ["--dataset-name", "hf", "--dataset-path", "{FIXTURES}/vllm_hf/" + folder, "--hf-name", id, "--disable-shuffle", *more]
             yield f"hf/tiny-llama/{name}", "tiny-llama", flags
+    yield from vllm_media.cases(seed)
     if seed == 0:  # The tool shuffles these with seed 0, whatever was said.
         yield "spec_bench/tiny-llama/plain", "tiny-llama", spec
         yield "spec_bench/tiny-llama/category", "tiny-llama", [*spec, "--spec-bench-category", "math", "--num-prompts", "-1"]
@@ -110,46 +94,34 @@ def cases(seed):
         yield "speed_bench/tiny-llama/subset", "tiny-llama", [*speed, "--speed-bench-dataset-subset", "throughput_1k", "--speed-bench-output-len", "5"]
 
 
-class Copies:
-    """In the place of the hub: what the tool would fetch is beside the table that it is given."""
-
-    def __init__(self, fixtures):
-        self.fixtures = fixtures
-
-    def snapshot_download(self, name, **_):
-        assert name == "yale-nlp/MMVU", name
-        return str(self.fixtures / "vllm_hf/mmvu")
-
-    def hf_hub_download(self, folder, file, **_):
-        return str(Path(folder) / file)
-
-
-def without_pixels(value):
-    """Pictures by their size, videos as such: which bytes they have is the encoder's choice."""
-    if isinstance(value, dict):
-        return {key: without_pixels(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [without_pixels(item) for item in value]
-    if isinstance(value, str) and value.startswith("data:image/jpeg;base64,"):
-        from PIL import Image
-
-        picture = Image.open(io.BytesIO(base64.b64decode(value.split(",", 1)[1])))
-        return "data:image/jpeg;{}x{}".format(*picture.size)
-    if isinstance(value, str) and value.startswith("data:video/mp4;base64,"):
-        return "data:video/mp4;base64"
-    return value
+def sent(name, entry):
+    """What is kept of a call: prompt or form, and the output's length."""
+    row = {"id": entry["headers"].get("x-request-id")}
+    if "form" in entry:
+        fields = {field["name"]: field.get("value", field) for field in entry["form"]}
+        length = int(fields.pop("max_completion_tokens"))
+        return {"form": fields, "output_len": length, **row}
+    body = entry["body"]
+    prompt = vllm_media.kept(body["messages"]) if "messages" in body else vllm_media.held(name, body["prompt"])
+    length = body["max_completion_tokens"] if "messages" in body else body["max_tokens"]
+    return {"prompt": prompt, "output_len": length, **row, **{key: body[key] for key in ("tools", "tool_choice") if key in body}}
 
 
 def record(seed, out, only):
     import make_vllm as made
+    import vllm_backends
 
+    vllm_backends.form = vllm_media.form
     server = made.golden.CaptureServer()
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            reference = made.Reference((HERE.parent / "fixtures").resolve(), server, Path(scratch))
-            from vllm.benchmarks.datasets import datasets
+            os.environ["HF_HOME"] = scratch + "/hub"
+            fixtures = (HERE.parent / "fixtures").resolve()
+            (Path(scratch) / "fixtures").symlink_to(fixtures)
+            reference = made.Reference(fixtures, server, Path(scratch))
+            from vllm.benchmarks.datasets import datasets as loaded
 
-            datasets.hf_api = lambda: Copies(reference.fixtures)
+            vllm_media.offline(loaded)
             recorded = []
             for name, tokenizer, flags in cases(seed):
                 if only and not name.startswith(tuple(only)):
@@ -158,16 +130,11 @@ def record(seed, out, only):
                 argv = [*made.COMMON, *made.SAVED, "--seed", str(seed), "--request-id-prefix", "r-", "--num-prompts", "8", *flags]
                 status, _, result = reference.run(argv, tokenizer)
                 assert status == 0, (name, status)
-                rows = []
-                for entry in made.generations(server.log()):
-                    body = entry["body"]
-                    prompt = body["messages"] if "messages" in body else body["prompt"]
-                    length = body["max_completion_tokens"] if "messages" in body else body["max_tokens"]
-                    row = {"prompt": without_pixels(prompt), "output_len": length, "id": entry["headers"].get("x-request-id")}
-                    row |= {key: body[key] for key in ("tools", "tool_choice") if key in body}
-                    rows.append(row)
+                log = [entry for entry in server.log() if "form" in entry or entry["path"].endswith("completions")]
+                rows = [sent(name, entry) for entry in log]
                 for row, length in zip(rows, result["input_lens"], strict=True):
-                    row["prompt_len"] = length
+                    if "holds" not in row.get("prompt", ()):
+                        row["prompt_len"] = length
                 rows = reference.clean(rows, tokenizer)
                 recorded.append({"name": f"{name}/seed-{seed}", "tokenizer": tokenizer, "argv": argv, "rows": rows})
             out.write_text(json.dumps({"made_with": reference.versions, "cases": recorded}))

@@ -23,6 +23,7 @@ mod verdict;
 mod vllm;
 mod vllm_backends;
 mod vllm_datasets;
+mod vllm_media;
 mod vllm_multi_turn;
 mod vllm_offline;
 mod vllm_raw_log;

@@ -108,7 +108,7 @@ pub(crate) fn answer(call: &Call) -> Answer {
         return Answer::text(404, "no such route\n");
     }
     let mut choice = json!({"index": 0, "finish_reason": "length"});
-    if call.path.ends_with("chat/completions") {
+    if call.path.ends_with("chat/completions") || call.path.ends_with("/transcriptions") {
         choice["delta"] = json!({"content": "words"});
     } else {
         choice["text"] = json!("words");

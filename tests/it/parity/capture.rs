@@ -114,7 +114,7 @@ impl Drop for Capture {
 
 /// True for the calls that ask for tokens.
 pub(crate) fn is_generation(call: &Call) -> bool {
-    call.path.ends_with("/generate") || call.path.ends_with("completions")
+    ["/generate", "completions", "/transcriptions"].iter().any(|end| call.path.ends_with(end))
 }
 
 /// Answers one connection until the client closes it.

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 use servebench_core::random::Draws;
 use servebench_core::{Counted, Prompt, Sample};
-use servebench_tokens::Tokenizer;
+use servebench_tokens::{Tokenizer, TokensError};
 
 /// What a file's rows hold beside text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,12 @@ pub(super) fn load(
     let sample = |(number, line): (usize, &str)| -> Result<Sample, DatasetError> {
         let row = Row::read(line, kind, custom).map_err(|why| bad_line(path, number, why))?;
         let (prompt_len, counted) = match tokenizer {
-            Some(tokenizer) => (tokenizer.count(&row.text, true)?, Counted::Tokenizer),
+            Some(tokenizer) => {
+                // The text of a recording that goes as a file is not sent, but counted as if it were.
+                let templated = kind == Kind::Audio && !options.skip_chat_template;
+                let text = if templated { rendered(row.text, tokenizer)? } else { row.text };
+                (tokenizer.count(&text, true)?, Counted::Tokenizer)
+            }
             None => (1, Counted::Nominal),
         };
         let (prompt, output_len) = (row.prompt, row.output_len);
@@ -45,6 +50,14 @@ pub(super) fn load(
     };
     let samples: Result<Vec<Sample>, DatasetError> = lines.into_par_iter().map(sample).collect();
     finish(samples?, options, draws, (path, "0 rows".to_owned()))
+}
+
+/// The text as a user's message, where the tokenizer has a chat template.
+fn rendered(text: String, tokenizer: &Tokenizer) -> Result<String, TokensError> {
+    match tokenizer.chat_template() {
+        Err(TokensError::NoChatTemplate { .. }) => Ok(text),
+        template => template?.render(&[json!({"role": "user", "content": text})], true),
+    }
 }
 
 /// A row that can be sent.

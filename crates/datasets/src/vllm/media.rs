@@ -112,7 +112,8 @@ pub(super) fn wav(frames: &[f64], channels: u16, rate: u32) -> Vec<u8> {
     file.extend(b"data");
     file.extend(size.to_le_bytes());
     for value in frames {
-        file.extend(((value * 32_767.0).round_ties_even() as i16).to_le_bytes());
+        // Rounded down, as libsndfile does it; the conversion keeps to the range.
+        file.extend(((value * 32_768.0).floor() as i16).to_le_bytes());
     }
     file
 }
@@ -146,6 +147,7 @@ mod tests {
         assert_eq!(file.len(), 52);
         assert_eq!(file[4..8], 44_u32.to_le_bytes());
         assert_eq!(file[22..28], [2, 0, 0x80, 0x3e, 0, 0]);
-        assert_eq!(file[44..], [0, 0, 0xff, 0x7f, 1, 0x80, 0xff, 0x7f]);
+        assert_eq!(file[44..], [0, 0, 0xff, 0x7f, 0, 0x80, 0xff, 0x7f]);
+        assert_eq!(wav(&[-0.1, 0.1], 1, 8000)[44..], [0x33, 0xf3, 0xcc, 0x0c], "-3277 and 3276");
     }
 }
