@@ -168,6 +168,49 @@ fn throughput_and_latency_write_for_the_benchmark_database() {
     assert_eq!(metric["extra_info"], wanted);
 }
 
+/// What is left of a value when its numbers and texts are taken out.
+fn shape(value: &Value) -> Value {
+    match value {
+        Value::Array(items) => items.iter().map(shape).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(key, value)| (key.clone(), shape(value))).collect()
+        }
+        _ => Value::Null,
+    }
+}
+
+#[test]
+fn records_for_the_benchmark_database_are_the_python_tools() {
+    for case in cases("records") {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("of.this.json");
+        let more = match case.name() {
+            "latency" => "--num-iters 2 --num-iters-warmup 1 --batch-size 2",
+            _ => "--num-prompts 6",
+        };
+        let words = "--simulate --input-len 8 --output-len 4 --disable-tqdm --output-json";
+        let words = [case.name(), more, words].join(" ");
+        let mut words: Vec<&str> = words.split(' ').collect();
+        words.push(path.to_str().expect("UTF-8"));
+        let environment = Environment::from_pairs([("SAVE_TO_PYTORCH_BENCHMARK_FORMAT", "1")]);
+        let words = words.into_iter().map(Into::into).collect();
+        let ended = bench_vllm::run(words, &environment, &Io::captured().0);
+        assert!(matches!(ended, Ok(Code::Done)), "{}: {ended:?}", case.name());
+        let file = folder.path().join(case.0["file"].as_str().expect("a name"));
+        let mut ours: Value =
+            serde_json::from_str(&std::fs::read_to_string(file).expect("records")).expect("JSON");
+        assert_eq!(ours.as_array().map(Vec::len), Some(case.rows("records").len()));
+        for (ours, theirs) in
+            ours.as_array_mut().expect("records").iter_mut().zip(case.rows("records"))
+        {
+            assert_eq!(ours["benchmark"]["name"], theirs["benchmark"]["name"]);
+            assert_eq!(ours["metric"]["name"], theirs["metric"]["name"]);
+            ours["benchmark"]["extra_info"]["args"] = json!({});
+            assert_eq!(shape(ours), shape(theirs), "{}", case.name());
+        }
+    }
+}
+
 /// The usage error of a command line.
 fn refused(words: &[&str]) -> String {
     let failure = run(words).0.expect_err("a failure");
