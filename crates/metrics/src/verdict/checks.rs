@@ -38,7 +38,7 @@ const SHAPE: [Check; 11] = [
 fn enough(evidence: &Evidence) -> Reason {
     let Evidence { succeeded, duration, .. } = evidence;
     if *succeeded == 0 {
-        let text = "no request succeeded: there is nothing to judge".into();
+        let text = format!("no request succeeded (at least {LEAST_REQUESTS} are needed to judge)");
         return Reason { weight: Verdict::Undecided, text };
     }
     let enough = *succeeded >= LEAST_REQUESTS && *duration >= LEAST_DURATION;
