@@ -2,6 +2,7 @@
 
 use crate::json::field::Finish;
 use servebench_core::{Failure, FailureKind, Reply};
+use std::hint::black_box;
 
 /// Choices told apart; a server that sends more gets the last one for all further ones. Far above
 /// any `n` that servers accept.
@@ -79,6 +80,11 @@ impl<T> Default for Choices<T> {
 }
 
 impl<T: Default> Choices<T> {
+    /// Looks at the memory that the next piece of text will need.
+    pub(crate) fn near(&self) {
+        black_box(self.0.first().map(|choice| choice.finished));
+    }
+
     /// The choice with this index.
     pub(crate) fn at(&mut self, index: u32) -> &mut Choice<T> {
         let place = match self.0.iter().position(|choice| choice.index == index) {

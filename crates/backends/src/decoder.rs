@@ -5,6 +5,7 @@ use crate::server_error;
 use crate::sse::{DONE, Event, Events};
 use bytes::Bytes;
 use servebench_core::{Decode, End, Failure, FailureKind, Progress, Reply, Request, Stamp};
+use std::hint::black_box;
 
 /// How much of a frame that cannot be read is shown, in bytes.
 const EXCERPT: usize = 200;
@@ -16,6 +17,9 @@ pub(crate) trait Reading {
 
     /// Notes in `reply` what a frame says. `data` is not empty and not `[DONE]`.
     fn frame(&mut self, at: Stamp, data: &[u8], reply: &mut Reply) -> Result<(), Problem>;
+
+    /// Looks at the memory that the next frame will need.
+    fn near(&self) {}
 
     /// How many choices have finished; `None` when some choice that began has not.
     fn finished(&self) -> Option<usize>;
@@ -66,6 +70,12 @@ impl<R: Reading + Default> Decoder<R> {
 }
 
 impl<R: Reading> Decode for Decoder<R> {
+    fn near(&self) {
+        black_box((self.state.events, self.state.done));
+        self.events.near();
+        self.state.reading.near();
+    }
+
     fn feed(&mut self, at: Stamp, bytes: &[u8], reply: &mut Reply) -> Progress {
         let Self { events, state } = self;
         if state.done {

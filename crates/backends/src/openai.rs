@@ -22,6 +22,11 @@ pub(crate) struct OpenAiReading {
 }
 
 impl Reading for OpenAiReading {
+    fn near(&self) {
+        self.choices.near();
+        self.pattern.near();
+    }
+
     fn frame(&mut self, at: Stamp, data: &[u8], reply: &mut Reply) -> Result<(), Problem> {
         if let Some((index, text)) = self.pattern.recognise(data) {
             self.choices.at(index).note_uncounted();

@@ -16,6 +16,7 @@
 use crate::json;
 use memchr::{memchr, memchr2};
 use servebench_core::{Progress, Stamp};
+use std::hint::black_box;
 use std::mem;
 
 /// The data of the event that ends a stream.
@@ -111,6 +112,11 @@ impl Default for Events {
 }
 
 impl Events {
+    /// Looks at the memory that the next piece will need.
+    pub(crate) fn near(&self) {
+        black_box((self.limit, self.line.len(), self.data_lines, self.whole));
+    }
+
     /// A splitter that refuses lines and events longer than `limit` bytes.
     pub fn with_limit(limit: usize) -> Self {
         Self {

@@ -146,12 +146,10 @@ fn told(silence: &Silence) -> String {
     );
     for request in oldest {
         let age = request.age.as_secs_f64();
-        let come = match request.arrivals {
-            0 => "nothing has come for it".to_owned(),
-            arrivals => format!(
-                "something came {arrivals} time(s), the last {:.0} s ago",
-                request.silent.as_secs_f64()
-            ),
+        let come = if request.has_begun {
+            format!("the last that came for it, {:.0} s ago", request.silent.as_secs_f64())
+        } else {
+            "nothing has come for it".to_owned()
         };
         // Writing to a string cannot fail.
         let _ = write!(text, "\n  request {}: sent {age:.0} s ago; {come}", request.id);
@@ -179,8 +177,8 @@ mod tests {
     #[test]
     fn a_silence_is_told_with_the_requests_that_are_waited_for() {
         let seconds = Duration::from_secs;
-        let stopped = UnderWay { id: 7, age: seconds(64), silent: seconds(31), arrivals: 12 };
-        let mute = UnderWay { id: 9, age: seconds(40), silent: seconds(40), arrivals: 0 };
+        let stopped = UnderWay { id: 7, age: seconds(64), silent: seconds(31), has_begun: true };
+        let mute = UnderWay { id: 9, age: seconds(40), silent: seconds(40), has_begun: false };
         let silence = Silence {
             lasts: Duration::from_millis(31_200),
             under_way: 5,
@@ -189,7 +187,7 @@ mod tests {
         assert_eq!(
             told(&silence),
             "nothing has come for 31 s, and the run waits for 5 request(s):\n  \
-             request 7: sent 64 s ago; something came 12 time(s), the last 31 s ago\n  \
+             request 7: sent 64 s ago; the last that came for it, 31 s ago\n  \
              request 9: sent 40 s ago; nothing has come for it\n  \
              and 3 sent later"
         );

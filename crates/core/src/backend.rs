@@ -36,6 +36,9 @@ pub trait Backend: 'static {
     ///
     /// It cannot fail: a failure is part of the reply, and what came before it is kept. Dropping
     /// the future cancels the request and leaves in `reply` what has come so far.
+    ///
+    /// The future is to be woken when the first byte of a reply comes, and a few times a second while
+    /// more come: whoever drives it takes that for a sign of life.
     fn send(&self, request: &Request, reply: &mut Reply) -> impl Future<Output = ()>;
 
     /// Gets ready for `concurrency` requests at once (opens connections) before the clock starts.

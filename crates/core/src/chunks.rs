@@ -6,6 +6,7 @@ mod coding;
 use crate::Stamp;
 use coding::{Packed, Reader, Writer};
 use std::borrow::Cow;
+use std::hint::black_box;
 
 /// One token-bearing piece of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +130,13 @@ impl Chunks {
     /// is not better than that.
     pub const RESOLUTION: u64 = 64;
 
+    /// Looks at the memory that the next chunk will need, so that it need not be waited for then.
+    pub fn near(&self) {
+        if let Some(open) = &self.open {
+            black_box((open.last, open.after, open.bytes.last()));
+        }
+    }
+
     /// What is pushed from now on was read at once, and nothing of it came before `after`.
     pub fn read_after(&mut self, after: Stamp) {
         self.open().after = Some(after.0 / Self::RESOLUTION);
@@ -147,6 +155,9 @@ impl Chunks {
         self.open().note(at.0 / Self::RESOLUTION);
     }
 
+    // In line, so that the chunk stays in registers: read from where it was just written, it would wait for all
+    // that was written before.
+    #[inline]
     fn append(&mut self, chunk: Packed) {
         if self.len == 0 {
             self.first = chunk.at;

@@ -57,6 +57,10 @@ pub trait Decode {
         let _ = (value, reply);
     }
 
+    /// Looks at the memory that the next [`feed`](Self::feed) will need, so that it need not be waited for
+    /// then.
+    fn near(&self) {}
+
     /// Takes the next bytes of the body, received at `at`, and notes what they say in `reply`.
     fn feed(&mut self, at: Stamp, bytes: &[u8], reply: &mut Reply) -> Progress;
 

@@ -66,13 +66,6 @@ pub trait Clock: Clone + 'static {
     /// Now, as an offset from the start of the run.
     fn now(&self) -> Stamp;
 
-    /// When the event loop last looked for input before the look that found what is being read now:
-    /// what is read now had not arrived by then, if its socket had been read empty. `Stamp(0)` where
-    /// nobody keeps track.
-    fn last_look(&self) -> Stamp {
-        Stamp(0)
-    }
-
     /// Completes at or after `at`; at once if `at` has passed.
     fn sleep_until(&self, at: Stamp) -> impl Future<Output = ()>;
 }

@@ -168,6 +168,27 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
         true
     }
 
+    /// Sends the request of `witness`, and lets `reading` see the response.
+    async fn exchange(
+        &self,
+        connection: &mut Connection,
+        own: &[(HeaderName, HeaderValue)],
+        reading: &mut Reading,
+        reply: &mut Reply,
+        witness: Witness<'_>,
+    ) -> Ended {
+        let body = &witness.request.body;
+        // An observer sees the request as well: it stays where that is.
+        #[cfg(target_os = "linux")]
+        if let (None, Some(invitation)) = (self.observer.as_ref(), connection.invite()) {
+            let head = self.call.head(own, body);
+            return invitation.accept(reading, reply).exchange(&head, body).await;
+        }
+        let meter = Rc::clone(connection.meter());
+        let mut shown = Shown { meter: &meter, reading, reply, witness };
+        connection.exchange(&self.call, own, body, &mut shown).await
+    }
+
     /// Gives the connection back: at once if its body has ended, else when that has happened.
     async fn recycle(&self, mut connection: Connection, ended: bool) {
         if !self.limits.keep_alive {
@@ -202,7 +223,7 @@ fn own_headers(request: &Request) -> Vec<(HeaderName, HeaderValue)> {
 /// Shows a response to the one who reads it, with the stamps of the socket.
 struct Shown<'a> {
     meter: &'a Meter,
-    reading: Reading,
+    reading: &'a mut Reading,
     reply: &'a mut Reply,
     witness: Witness<'a>,
 }
@@ -322,15 +343,12 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
             };
             let meter = Rc::clone(connection.meter());
             meter.mark(self.clock.now());
-            let reading = Reading::new(self.protocol.decoder(request));
-            let mut shown = Shown { meter: &meter, reading, reply, witness };
+            let mut reading = Reading::new(self.protocol.decoder(request));
             let ended = {
-                let exchange =
-                    pin!(connection.exchange(&self.call, &own, &request.body, &mut shown));
+                let exchange = self.exchange(&mut connection, &own, &mut reading, reply, witness);
                 let watch = pin!(self.limits.watch_answer(&self.clock, start, &meter));
-                unless(exchange, watch).await.unwrap_or_else(Ended::Broken)
+                unless(pin!(exchange), watch).await.unwrap_or_else(Ended::Broken)
             };
-            let reading = shown.reading;
             reply.sent = meter.first_write();
             reply.read_lag = meter.lag();
             if let Ended::NoAnswer(failure) = &ended {

@@ -11,25 +11,21 @@ use std::io::{self, Write};
 /// Compressed bytes that are decoded at once: they become some 4 MiB at most, whatever a server sends.
 const STEP: usize = 4096;
 
-/// Shows a visitor the decoded body.
-pub(crate) struct Decoded<'a> {
-    visit: &'a mut dyn Visit,
+/// How the body of one response is encoded, and how far it has been decoded.
+#[derive(Default)]
+pub(crate) struct Coding {
     inflate: Option<Box<Inflate>>,
     broken: Option<Failure>,
 }
 
-impl<'a> Decoded<'a> {
-    pub(crate) fn new(visit: &'a mut dyn Visit) -> Self {
-        Self { visit, inflate: None, broken: None }
-    }
-
+impl Coding {
     /// How the exchange ended, now that its body is known to be whole or not.
-    pub(crate) fn end(mut self, ended: Ended) -> Ended {
+    pub(crate) fn end(self, ended: Ended) -> Ended {
         if let Some(failure) = self.broken {
             return Ended::Broken(failure);
         }
-        let is_short = |inflate: &mut Box<Inflate>| !inflate.is_whole();
-        if ended == Ended::Complete && self.inflate.as_mut().is_some_and(is_short) {
+        let is_short = |mut inflate: Box<Inflate>| !inflate.is_whole();
+        if ended == Ended::Complete && self.inflate.is_some_and(is_short) {
             return Ended::Broken(Failure::new(
                 FailureKind::Truncated,
                 "truncated: the compressed body ends before it is complete",
@@ -39,17 +35,23 @@ impl<'a> Decoded<'a> {
     }
 }
 
+/// Shows a visitor the decoded body.
+pub(crate) struct Decoded<'a> {
+    pub(crate) coding: &'a mut Coding,
+    pub(crate) visit: &'a mut dyn Visit,
+}
+
 impl Visit for Decoded<'_> {
     fn head(&mut self, head: &Head) -> Progress {
-        self.inflate = head.encoding.as_deref().and_then(Inflate::of).map(Box::new);
-        if self.inflate.is_none() {
+        self.coding.inflate = head.encoding.as_deref().and_then(Inflate::of).map(Box::new);
+        if self.coding.inflate.is_none() {
             return self.visit.head(head);
         }
         self.visit.head(&Head { encoding: None, ..head.clone() })
     }
 
     fn data(&mut self, bytes: &[u8]) -> Progress {
-        let Some(inflate) = &mut self.inflate else { return self.visit.data(bytes) };
+        let Some(inflate) = &mut self.coding.inflate else { return self.visit.data(bytes) };
         for step in bytes.chunks(STEP) {
             match inflate.take(step) {
                 Ok(text) if text.is_empty() => {}
@@ -60,7 +62,7 @@ impl Visit for Decoded<'_> {
                 }
                 Err(error) => {
                     let detail = format!("the compressed body is damaged: {error}");
-                    self.broken = Some(Failure::new(FailureKind::Protocol, detail));
+                    self.coding.broken = Some(Failure::new(FailureKind::Protocol, detail));
                     return Progress::Done;
                 }
             }

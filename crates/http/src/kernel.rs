@@ -8,10 +8,13 @@ use nix::sys::socket::{
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use servebench_core::{Clock, Stamp};
+use servebench_reactor::{Reactor, Source};
 use std::cell::{Cell, RefCell};
-use std::io::{self, IoSliceMut};
-use std::os::fd::{AsRawFd, RawFd};
+use std::io::{self, IoSlice, IoSliceMut, Write};
+use std::net::{Shutdown, TcpStream as StdStream};
+use std::os::fd::{AsFd, AsRawFd, RawFd};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
@@ -94,19 +97,45 @@ fn nanoseconds(time: TimeSpec) -> i64 {
 /// A TCP connection whose reads tell when the kernel received their newest byte.
 #[derive(Debug)]
 pub(crate) struct KernelTcp<C> {
-    socket: TcpStream,
+    socket: Socket,
     tap: Tap<C>,
 }
 
+/// Who looks after the socket.
+#[derive(Debug)]
+enum Socket {
+    /// The thread's reactor, where there is one.
+    Ours(Source<StdStream>),
+    Runtime(TcpStream),
+}
+
 impl<C: Clock + Unpin> KernelTcp<C> {
-    /// Asks the kernel for receive times.
-    pub(crate) fn enable(socket: &TcpStream) -> io::Result<()> {
-        Ok(setsockopt(socket, ReceiveTimestampns, &true)?)
+    /// Asks the kernel for receive times; gives the socket back if it has none.
+    pub(crate) fn new(socket: TcpStream, tap: Tap<C>) -> Result<Self, (TcpStream, Tap<C>)> {
+        if setsockopt(&socket, ReceiveTimestampns, &true).is_err() {
+            return Err((socket, tap));
+        }
+        tap.meter.ask();
+        let socket = match Reactor::current() {
+            None => Socket::Runtime(socket),
+            Some(reactor) => match hand_over(socket, &reactor) {
+                Ok(source) => {
+                    tap.meter.looked_after_by(source.handle());
+                    Socket::Ours(source)
+                }
+                Err(socket) => Socket::Runtime(socket),
+            },
+        };
+        Ok(Self { socket, tap })
     }
 
-    pub(crate) fn new(socket: TcpStream, tap: Tap<C>) -> Self {
-        tap.meter.ask();
-        Self { socket, tap }
+    /// Notes a read of `count` bytes into a room of `size`.
+    fn note(&self, count: usize, size: usize, wall: Option<i64>, silent: Stamp) {
+        if count > 0 {
+            let now = self.tap.clock.now();
+            let arrival = wall.map(|wall| self.tap.map.map(&self.tap.clock, wall, now));
+            self.tap.note_read(Read { now, arrival, emptied: count < size, silent });
+        }
     }
 }
 
@@ -125,43 +154,79 @@ fn receive(
     Ok((message.bytes, wall))
 }
 
+/// Moves a socket from the runtime to `reactor`; gives it back if that fails.
+fn hand_over(socket: TcpStream, reactor: &Rc<Reactor>) -> Result<Source<StdStream>, TcpStream> {
+    // A second descriptor of the same socket: whatever fails, the first is still there.
+    let Ok(own) = socket.as_fd().try_clone_to_owned() else { return Err(socket) };
+    Source::new(StdStream::from(own), reactor).map_err(|_| socket)
+}
+
 impl<C: Clock + Unpin> AsyncRead for KernelTcp<C> {
     fn poll_read(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let Self { socket, tap } = self.get_mut();
+        let this = &*self.get_mut();
         let room = buf.initialize_unfilled();
         let size = room.len();
-        loop {
-            ready!(socket.poll_read_ready(cx))?;
-            let mut received = None;
-            let result = socket.try_io(Interest::READABLE, || {
-                let mut control = tap.map.control.borrow_mut();
-                let (count, wall) = receive(socket.as_raw_fd(), room, &mut control)?;
-                received = Some((count, wall));
-                // A short read took all there was. The runtime is told at once, or it would have
-                // us find that out with another call.
-                if 0 < count && count < size {
-                    Err(io::ErrorKind::WouldBlock.into())
-                } else {
-                    Ok(())
+        let mut control = this.tap.map.control.borrow_mut();
+        let (count, wall, silent) = match &this.socket {
+            Socket::Ours(source) => loop {
+                ready!(source.poll_readable(cx));
+                match receive(source.get_ref().as_raw_fd(), room, &mut control) {
+                    Ok((count, wall)) => {
+                        // A short read took all there was.
+                        if count < size {
+                            source.emptied();
+                        }
+                        break (count, wall, source.silent_until());
+                    }
+                    Err(Errno::EAGAIN) => source.emptied(),
+                    Err(Errno::EINTR) => {}
+                    Err(error) => return Poll::Ready(this.tap.note_result(Err(error.into()))),
                 }
-            });
-            if let Some((count, wall)) = received {
-                if count > 0 {
-                    let now = tap.clock.now();
-                    let arrival = wall.map(|wall| tap.map.map(&tap.clock, wall, now));
-                    tap.note_read(Read { now, arrival, emptied: count < size });
+            },
+            Socket::Runtime(socket) => loop {
+                ready!(socket.poll_read_ready(cx))?;
+                let mut received = None;
+                let result = socket.try_io(Interest::READABLE, || {
+                    let (count, wall) = receive(socket.as_raw_fd(), room, &mut control)?;
+                    received = Some((count, wall));
+                    // The runtime is told at once, or it would have us find that out with another
+                    // call.
+                    if 0 < count && count < size {
+                        Err(io::ErrorKind::WouldBlock.into())
+                    } else {
+                        Ok(())
+                    }
+                });
+                if let Some((count, wall)) = received {
+                    break (count, wall, Stamp(0));
                 }
-                buf.advance(count);
-                return Poll::Ready(Ok(()));
-            }
-            match result {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                result => return Poll::Ready(tap.note_result(result)),
-            }
+                match result {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    result => return Poll::Ready(this.tap.note_result(result)),
+                }
+            },
+        };
+        this.note(count, size, wall, silent);
+        buf.advance(count);
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// Sends with `send` once the socket takes something.
+fn poll_send(
+    source: &Source<StdStream>,
+    cx: &mut Context<'_>,
+    send: impl Fn(&StdStream) -> io::Result<usize>,
+) -> Poll<io::Result<usize>> {
+    loop {
+        ready!(source.poll_writable(cx));
+        match send(source.get_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => source.filled(),
+            result => return Poll::Ready(result),
         }
     }
 }
@@ -173,17 +238,23 @@ impl<C: Clock + Unpin> AsyncWrite for KernelTcp<C> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let result = ready!(Pin::new(&mut this.socket).poll_write(cx, buf));
+        let result = ready!(match &mut this.socket {
+            Socket::Ours(source) => poll_send(source, cx, |mut socket| socket.write(buf)),
+            Socket::Runtime(socket) => Pin::new(socket).poll_write(cx, buf),
+        });
         Poll::Ready(this.tap.note_write(result))
     }
 
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
+        bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
-        let result = ready!(Pin::new(&mut this.socket).poll_write_vectored(cx, bufs));
+        let result = ready!(match &mut this.socket {
+            Socket::Ours(source) => poll_send(source, cx, |mut socket| socket.write_vectored(bufs)),
+            Socket::Runtime(socket) => Pin::new(socket).poll_write_vectored(cx, bufs),
+        });
         Poll::Ready(this.tap.note_write(result))
     }
 
@@ -191,11 +262,15 @@ impl<C: Clock + Unpin> AsyncWrite for KernelTcp<C> {
         true
     }
 
-    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_flush(cx)
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // A socket holds nothing back.
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().socket).poll_shutdown(cx)
+        match &mut self.get_mut().socket {
+            Socket::Ours(source) => Poll::Ready(source.get_ref().shutdown(Shutdown::Write)),
+            Socket::Runtime(socket) => Pin::new(socket).poll_shutdown(cx),
+        }
     }
 }

@@ -5,7 +5,12 @@ use crate::connect::Stream;
 use crate::kernel::{ClockMap, KernelTcp};
 use crate::reading::Receipt;
 use servebench_core::{Chunks, Clock, ReadLag, Stamp};
+#[cfg(target_os = "linux")]
+use servebench_reactor::Handle;
 use std::cell::Cell;
+#[cfg(target_os = "linux")]
+use std::cell::RefCell;
+use std::hint::black_box;
 use std::io;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -33,6 +38,9 @@ pub(crate) struct Meter {
     /// How many reads there were, and how long the bytes of the last had waited.
     reads: Cell<u64>,
     last_lag: Cell<Option<(Duration, Duration)>>,
+    /// Who looks after the socket, if it is the thread's reactor.
+    #[cfg(target_os = "linux")]
+    handle: RefCell<Option<Handle>>,
 }
 
 impl Default for Meter {
@@ -49,6 +57,8 @@ impl Default for Meter {
             error: Cell::default(),
             reads: Cell::default(),
             last_lag: Cell::default(),
+            #[cfg(target_os = "linux")]
+            handle: RefCell::default(),
         }
     }
 }
@@ -62,9 +72,16 @@ pub(crate) struct Read {
     pub(crate) arrival: Option<(Stamp, Duration)>,
     /// It took all there was.
     pub(crate) emptied: bool,
+    /// Nothing had come until then, if all that had come before was read. `Stamp(0)`: not known.
+    pub(crate) silent: Stamp,
 }
 
 impl Meter {
+    /// Looks at the memory that the next read will need.
+    pub(crate) fn near(&self) {
+        black_box((self.last_read.get(), self.lag.get(), self.reads.get()));
+    }
+
     /// A new request begins: forgets the last one's marks.
     pub(crate) fn mark(&self, now: Stamp) {
         self.last_read.set(now);
@@ -91,6 +108,18 @@ impl Meter {
         self.asked.set(true);
     }
 
+    /// The thread's reactor looks after the socket.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn looked_after_by(&self, handle: Handle) {
+        self.handle.replace(Some(handle));
+    }
+
+    /// Who looks after the socket, if it is the thread's reactor.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn handle(&self) -> Option<Handle> {
+        self.handle.borrow().clone()
+    }
+
     /// How long what was read since the mark had waited; `None` where the system does not tell.
     pub(crate) fn lag(&self) -> Option<ReadLag> {
         self.lag.get()
@@ -111,10 +140,9 @@ impl Meter {
         self.error.get()
     }
 
-    /// `last_look` is when the event loop last looked for input before it found this.
-    fn note_read(&self, read: Read, last_look: Stamp) {
+    fn note_read(&self, read: Read) {
         if self.empty.get() {
-            self.after.set(cut(self.last_read.get().max(last_look).min(read.now)));
+            self.after.set(cut(self.last_read.get().max(read.silent).min(read.now)));
         }
         self.empty.set(read.emptied);
         self.told.set(read.arrival.is_some());
@@ -223,14 +251,16 @@ impl<C: Clock + Unpin> Tap<C> {
     /// reads.
     pub fn stamp_arrivals(self, stream: TcpStream) -> Box<dyn Stream> {
         #[cfg(target_os = "linux")]
-        if KernelTcp::<C>::enable(&stream).is_ok() {
-            return Box::new(KernelTcp::new(stream, self));
-        }
+        return match KernelTcp::new(stream, self) {
+            Ok(stream) => Box::new(stream),
+            Err((stream, tap)) => tap.stamp_reads(stream),
+        };
+        #[cfg(not(target_os = "linux"))]
         self.stamp_reads(stream)
     }
 
     pub(crate) fn note_read(&self, read: Read) {
-        self.meter.note_read(read, self.clock.last_look());
+        self.meter.note_read(read);
     }
 
     /// Notes how a write went.
@@ -263,7 +293,12 @@ impl<T: AsyncRead + Unpin, C: Clock + Unpin> AsyncRead for Metered<T, C> {
         let result = ready!(Pin::new(&mut self.inner).poll_read(cx, buf));
         if buf.filled().len() > before {
             let emptied = buf.remaining() > 0;
-            self.tap.note_read(Read { now: self.tap.clock.now(), arrival: None, emptied });
+            self.tap.note_read(Read {
+                now: self.tap.clock.now(),
+                arrival: None,
+                emptied,
+                silent: Stamp(0),
+            });
         }
         Poll::Ready(self.tap.note_result(result))
     }

@@ -20,8 +20,10 @@ pub struct Receipt {
 
 /// A response under way: what is shown of it goes to the decoder, or, if it is no reply, into the failure
 /// that it is.
+#[derive(Default)]
 pub(crate) struct Reading {
-    decoder: Box<dyn Decode>,
+    /// `None` where the one who reads has moved elsewhere.
+    decoder: Option<Box<dyn Decode>>,
     /// A response that is not decoded, and why.
     refused: Option<Refused>,
 }
@@ -40,7 +42,14 @@ struct Refused {
 
 impl Reading {
     pub(crate) fn new(decoder: Box<dyn Decode>) -> Self {
-        Self { decoder, refused: None }
+        Self { decoder: Some(decoder), refused: None }
+    }
+
+    /// Looks at the memory that the next bytes will need.
+    pub(crate) fn near(&self) {
+        if let Some(decoder) = &self.decoder {
+            decoder.near();
+        }
     }
 
     /// The head was complete at `at`.
@@ -48,8 +57,10 @@ impl Reading {
         reply.headers = Some(at);
         reply.status = Some(head.status);
         self.refused = Refused::of(head);
-        if let (None, Some(metadata)) = (&self.refused, &head.metadata) {
-            self.decoder.metadata(metadata, reply);
+        if let (None, Some(metadata), Some(decoder)) =
+            (&self.refused, &head.metadata, &mut self.decoder)
+        {
+            decoder.metadata(metadata, reply);
         }
         let is_coded = self.refused.as_ref().is_some_and(|it| it.kind == FailureKind::Protocol);
         if is_coded { Progress::Done } else { Progress::More }
@@ -60,10 +71,11 @@ impl Reading {
         if let Some(refused) = &mut self.refused {
             return refused.take(bytes);
         }
+        let Some(decoder) = &mut self.decoder else { return Progress::Done };
         let Receipt { at, after, is_told } = receipt;
-        let Some(after) = after else { return self.decoder.feed(at, bytes, reply) };
+        let Some(after) = after else { return decoder.feed(at, bytes, reply) };
         reply.chunks.read_after(after);
-        let progress = self.decoder.feed(at, bytes, reply);
+        let progress = decoder.feed(at, bytes, reply);
         if !is_told {
             // Then the newest byte has no more than bounds, too.
             reply.chunks.followed(at);
@@ -72,14 +84,15 @@ impl Reading {
     }
 
     /// The exchange ended, and the last byte of it had been received at `at`.
-    pub(crate) fn end(mut self, at: Stamp, ended: &Ended, reply: &mut Reply) {
+    pub(crate) fn end(self, at: Stamp, ended: &Ended, reply: &mut Reply) {
         if let Some(refused) = self.refused {
             return reply.fail(refused.failure());
         }
+        let Some(mut decoder) = self.decoder else { return };
         match ended {
-            Ended::Complete | Ended::Early => self.decoder.end(at, End::Complete, reply),
+            Ended::Complete | Ended::Early => decoder.end(at, End::Complete, reply),
             Ended::Broken(failure) if reply.status == Some(200) => {
-                self.decoder.end(at, End::Broken(failure.clone()), reply);
+                decoder.end(at, End::Broken(failure.clone()), reply);
             }
             Ended::Broken(failure) | Ended::NoAnswer(failure) => reply.fail(failure.clone()),
         }

@@ -1,6 +1,6 @@
 //! A connection to a server, read by hyper or by our own lean reader.
 
-use crate::coding::Decoded;
+use crate::coding::{Coding, Decoded};
 use crate::connect::{Connect, Opened, Spoken};
 use crate::http2::{self, Link};
 use crate::hyper1;
@@ -113,6 +113,11 @@ impl Call {
         Self { method, uri, headers, preamble }
     }
 
+    /// The head of a request with header lines of its `own`, as HTTP/1.1 writes it.
+    pub(crate) fn head(&self, own: &[(HeaderName, HeaderValue)], body: &[u8]) -> Vec<u8> {
+        lean::complete(&self.preamble, own, body)
+    }
+
     /// The request for a library.
     fn request<B>(&self, own: &[(HeaderName, HeaderValue)], body: B) -> Request<B> {
         let mut request = Request::new(body);
@@ -214,6 +219,15 @@ impl Connection {
         }
     }
 
+    /// Whether the thread's reactor can read the next response by itself, for a guest.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn invite(&self) -> Option<lean::Invitation> {
+        match &self.reader {
+            Reader::Lean(connection) => connection.invite(),
+            Reader::Hyper(_) | Reader::Http2(_) => None,
+        }
+    }
+
     /// Sends a request with header lines of its `own`, and shows the response to `visit`.
     pub(crate) async fn exchange(
         &mut self,
@@ -222,10 +236,11 @@ impl Connection {
         body: &Bytes,
         visit: &mut dyn Visit,
     ) -> Ended {
-        let mut visit = Decoded::new(visit);
+        let mut coding = Coding::default();
+        let mut visit = Decoded { coding: &mut coding, visit };
         let ended = match &mut self.reader {
             Reader::Lean(connection) => {
-                let head = lean::complete(&call.preamble, own, body);
+                let head = call.head(own, body);
                 connection.exchange(&head, body, &mut visit).await
             }
             // In boxes: they are much larger than the other.
@@ -238,7 +253,7 @@ impl Connection {
                 Box::pin(exchange.exchange(request, body.clone(), &mut visit)).await
             }
         };
-        visit.end(ended)
+        coding.end(ended)
     }
 
     /// Reads the rest of a response, dropping what comes; ready with whether it ended so that the

@@ -1,6 +1,5 @@
 //! The run's clock.
 
-use crate::watch::Watch;
 use servebench_core::{Clock, Stamp};
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
@@ -14,8 +13,6 @@ use tokio::time::Instant;
 #[derive(Clone, Debug, Default)]
 pub struct TokioClock {
     start: Arc<OnceLock<Instant>>,
-    /// Of the event loop that this handle belongs to, if it is watched.
-    watch: Option<Arc<Watch>>,
 }
 
 impl TokioClock {
@@ -24,21 +21,12 @@ impl TokioClock {
     pub fn start(&self) {
         self.start.get_or_init(Instant::now);
     }
-
-    /// A handle with the same start for the event loop that `watch` watches.
-    pub(crate) fn watched(&self, watch: Arc<Watch>) -> Self {
-        Self { start: Arc::clone(&self.start), watch: Some(watch) }
-    }
 }
 
 impl Clock for TokioClock {
     #[expect(clippy::disallowed_methods, reason = "this is the clock that others read")]
     fn now(&self) -> Stamp {
         self.start.get().map_or(Stamp(0), |start| Stamp::from(Instant::now() - *start))
-    }
-
-    fn last_look(&self) -> Stamp {
-        self.watch.as_ref().map_or(Stamp(0), |watch| watch.last_look())
     }
 
     fn sleep_until(&self, at: Stamp) -> impl Future<Output = ()> {

@@ -2,7 +2,7 @@
 
 use crate::bodies::Closing;
 use crate::pacer::Pacer;
-use crate::watch::{Watch, heartbeat, watched_runtime};
+use crate::watch::{Watch, drive_sockets, heartbeat, watched_runtime};
 use crate::worker::{Share, Shared, work};
 use crate::{EndedBy, Job, LoopHealth, Progress, RunError, Stop, TokioClock};
 use core_affinity::CoreId;
@@ -155,11 +155,15 @@ impl<B: Backend, F: Fn(TokioClock) -> B + Sync> Team<F> {
             core_affinity::set_for_current(core);
         }
         let watch = Arc::<Watch>::default();
-        let clock = self.clock.watched(Arc::clone(&watch));
+        let clock = self.clock.clone();
         let runtime = watched_runtime(&clock, &watch);
         let runtime = runtime.map_err(|error| RunError::Worker(error.to_string()))?;
         let backend = Rc::new((self.make)(clock.clone()));
-        runtime.block_on(backend.warm(seat.warm));
+        runtime.block_on(async {
+            drive_sockets(&clock).map_err(|error| RunError::Worker(error.to_string()))?;
+            backend.warm(seat.warm).await;
+            Ok(())
+        })?;
         if seat.ready.send(()).is_err() {
             return Err(RunError::gate());
         }

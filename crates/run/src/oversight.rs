@@ -46,7 +46,8 @@ impl Desk {
     /// Completes with `sending`, which is request `id`, sent `now`.
     ///
     /// What it waits for is bytes, a connection, a time limit: each of its turns after the first is a
-    /// sign that something came, unless it only moved to another task.
+    /// sign that something came, unless it only moved to another task. A backend need not wake it for
+    /// every byte, but for the first, and for those that follow a few times a second.
     pub(crate) async fn attend<T>(
         &self,
         id: u64,
@@ -92,7 +93,7 @@ impl Desk {
             id: *id,
             age: now.since(entry.sent),
             silent: now.since(entry.last.get()),
-            arrivals: entry.arrivals.get(),
+            has_begun: entry.arrivals.get() > 0,
         };
         let mut oldest: Vec<UnderWay> = requests.iter().map(under_way).collect();
         oldest.sort_by_key(|request| std::cmp::Reverse(request.age));

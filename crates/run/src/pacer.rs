@@ -3,6 +3,8 @@
 #[cfg(target_os = "linux")]
 use crate::precise::Precise;
 use servebench_core::{Clock, Stamp};
+#[cfg(target_os = "linux")]
+use servebench_reactor::Reactor;
 
 /// Waits for one due time after the other.
 ///
@@ -24,11 +26,11 @@ impl Pacer {
         }
     }
 
-    /// The most precise timer there is. Must be made inside a runtime.
+    /// The most precise timer there is: the thread's reactor, if it is driven, waits for it.
     pub(crate) fn precise() -> Self {
         Self {
             #[cfg(target_os = "linux")]
-            precise: Precise::new().ok(),
+            precise: Reactor::current().and_then(|reactor| Precise::new(&reactor).ok()),
         }
     }
 
@@ -50,13 +52,16 @@ impl Pacer {
 mod tests {
     use super::*;
     use crate::TokioClock;
+    use crate::watch::drive_sockets;
+    use tokio::task::LocalSet;
 
     #[test]
     fn no_timer_is_early() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(async {
+        LocalSet::new().block_on(&runtime, async {
             let clock = TokioClock::default();
             clock.start();
+            drive_sockets(&clock).unwrap();
             for pacer in [Pacer::precise(), Pacer::of_runtime()] {
                 for microseconds in [1, 50, 900, 3000] {
                     let due = Stamp(clock.now().0 + microseconds * 1000);

@@ -2,8 +2,10 @@
 
 use crate::timer::Timer;
 use servebench_core::{Clock, Stamp};
+use servebench_reactor::Reactor;
 use std::cell::Cell;
 use std::io;
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::task::yield_now;
 
@@ -20,9 +22,9 @@ pub(crate) struct Precise {
 }
 
 impl Precise {
-    /// Must be made inside a runtime.
-    pub(crate) fn new() -> io::Result<Self> {
-        Ok(Self { timer: Timer::new()?, lead: Lead::default() })
+    /// Of a reactor that is driven.
+    pub(crate) fn new(reactor: &Rc<Reactor>) -> io::Result<Self> {
+        Ok(Self { timer: Timer::new(reactor)?, lead: Lead::default() })
     }
 
     /// Completes once `due` has come.

@@ -45,8 +45,8 @@ pub struct UnderWay {
     pub age: Duration,
     /// How long nothing has come for it, to the second.
     pub silent: Duration,
-    /// How often something has come for it: usually once for each token.
-    pub arrivals: u32,
+    /// Whether anything has come for it.
+    pub has_begun: bool,
 }
 
 /// What one worker waits for.

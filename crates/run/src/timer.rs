@@ -1,34 +1,32 @@
-//! Timers with a descriptor, which the runtime waits for as for a socket.
+//! Timers with a descriptor, which the reactor waits for as for a socket.
 
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
+use servebench_reactor::{Reactor, Source};
+use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::task::{Poll, ready};
 use std::time::Duration;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 
 /// A timer of the system, precise to its wake-up latency.
 #[derive(Debug)]
-pub(crate) struct Timer(AsyncFd<OwnedFd>);
+pub(crate) struct Timer(Source<OwnedFd>);
 
 impl Timer {
-    /// A timer that is not set. Must be made inside a runtime.
-    #[expect(
-        deprecated,
-        reason = "the unsafe constructor asks for a descriptor that stays the same; OwnedFd's does"
-    )]
-    pub(crate) fn new() -> io::Result<Self> {
+    /// A timer that is not set, of a reactor that is driven.
+    pub(crate) fn new(reactor: &Rc<Reactor>) -> io::Result<Self> {
         let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
         let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
-        Ok(Self(AsyncFd::with_interest(timer, Interest::READABLE)?))
+        Ok(Self(Source::new(timer, reactor)?))
     }
 
     /// A timer that expires again and again.
-    pub(crate) fn every(period: Duration) -> io::Result<Self> {
-        let timer = Self::new()?;
+    pub(crate) fn every(period: Duration, reactor: &Rc<Reactor>) -> io::Result<Self> {
+        let timer = Self::new(reactor)?;
         timer.set(period, period)?;
         Ok(timer)
     }
@@ -41,15 +39,19 @@ impl Timer {
 
     /// Completes once the timer has expired since this completed last.
     pub(crate) async fn expired(&self) -> io::Result<()> {
-        loop {
-            let mut ready = self.0.readable().await?;
-            let mut expiries = [0; 8];
-            let read = ready.try_io(|timer| Ok(rustix::io::read(timer.get_ref(), &mut expiries)?));
-            // Otherwise it was the runtime that was too early.
-            if let Ok(read) = read {
-                return read.map(drop);
+        poll_fn(|cx| {
+            loop {
+                ready!(self.0.poll_readable(cx));
+                self.0.emptied();
+                let mut expiries = [0; 8];
+                match rustix::io::read(self.0.get_ref(), &mut expiries) {
+                    // What was told is of before it was set.
+                    Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                    read => return Poll::Ready(read.map(drop).map_err(io::Error::from)),
+                }
             }
-        }
+        })
+        .await
     }
 
     fn set(&self, first: Duration, then: Duration) -> io::Result<()> {

@@ -1,13 +1,17 @@
-//! Watching a worker's event loop from inside: when it looked for input, and when it stood still.
+//! A worker's event loop, and watching from inside when it stood still.
 
 use crate::TokioClock;
 #[cfg(target_os = "linux")]
 use crate::timer::Timer;
 use servebench_core::{Clock, Stamp};
+#[cfg(target_os = "linux")]
+use servebench_reactor::Reactor;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
+#[cfg(target_os = "linux")]
+use tokio::task::spawn_local;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 /// How one worker's event loop fared between the start of the run and its end.
@@ -45,12 +49,6 @@ const LONGEST_WAIT: Duration = HEARTBEAT.saturating_mul(2);
 /// Stamps of one event loop, kept by the loop's own thread. All are nanoseconds of the run's clock.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
-    /// All that had been received before this had been read when the loop began to look for more...
-    look: AtomicU64,
-    /// ...at this time: the one before.
-    previous: AtomicU64,
-    /// Whether the loop has looked for input since `look`.
-    looked: AtomicBool,
     /// Since when the loop waits, or works.
     since: AtomicU64,
     turns: AtomicU64,
@@ -60,11 +58,6 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// See [`Clock::last_look`].
-    pub(crate) fn last_look(&self) -> Stamp {
-        Stamp(self.previous.load(Relaxed))
-    }
-
     pub(crate) fn health(&self, cpu: Duration) -> LoopHealth {
         LoopHealth {
             cpu,
@@ -77,36 +70,18 @@ impl Watch {
 
     /// The loop has nothing left to do and is about to wait for input.
     fn wait_begins(&self, now: Stamp) {
-        if self.looked.load(Relaxed) {
-            self.begin_look(now);
-        }
         self.came_round(now, Duration::ZERO);
     }
 
     /// The wait is over: what had been received is about to be read.
     fn wait_ended(&self, now: Stamp) {
-        self.looked.store(true, Relaxed);
         self.came_round(now, LONGEST_WAIT);
         add(&self.turns, 1);
     }
 
-    /// A task that was set going when the look was the `seen` one, and had to wait for the loop to
-    /// look for input, has its turn.
-    ///
-    /// Tasks have their turns in the order in which they were woken, and those whose input has come are
-    /// woken first. So what that look found has been read by now, as before a wait. This keeps the
-    /// stamps young in a loop so busy that it never waits.
-    fn had_turn(&self, seen: Stamp, now: Stamp) {
-        if self.look.load(Relaxed) == seen.0 {
-            self.begin_look(now);
-        }
+    /// A task that is ready every millisecond has its turn: so the loop is alive, however busy.
+    fn had_turn(&self, now: Stamp) {
         self.came_round(now, Duration::ZERO);
-    }
-
-    fn begin_look(&self, now: Stamp) {
-        self.previous.store(self.look.load(Relaxed), Relaxed);
-        self.look.store(now.0, Relaxed);
-        self.looked.store(false, Relaxed);
     }
 
     /// The loop is alive `now`, and might have been for `allowed` without a sign of it.
@@ -142,25 +117,33 @@ pub(crate) fn watched_runtime(
         // How many tasks have their turns before timers are looked at, and so a due request: at 10 µs a
         // task as many as a request may be late. A look costs less than a tenth of a task.
         .event_interval(16)
-        // One look has to find every socket with input, or else what it left over would be taken for
-        // newer than it is. A run has at most some thousands of connections that speak at once.
-        .max_io_events_per_tick(8192)
         .on_thread_park(hook(Watch::wait_begins))
         .on_thread_unpark(hook(Watch::wait_ended))
         .build_local(LocalOptions::default())
 }
 
-/// Makes the loop come round every millisecond, so that its last look is never old and a stall shows.
-///
-/// Must be a task of its own, never a part of the future that the runtime was entered with: that one
-/// has its turn before those whose input has come.
+/// Makes the loop come round every millisecond, so that its last look for input is never old and a stall
+/// shows.
 pub(crate) async fn heartbeat(clock: TokioClock, watch: Arc<Watch>) {
     let mut beats = Beats::new();
     loop {
-        let seen = Stamp(watch.look.load(Relaxed));
         beats.next().await;
-        watch.had_turn(seen, clock.now());
+        watch.had_turn(clock.now());
     }
+}
+
+/// From now on a reactor looks after what this thread opens. Must be called where local tasks can be spawned.
+#[cfg(target_os = "linux")]
+pub(crate) fn drive_sockets(clock: &TokioClock) -> std::io::Result<()> {
+    let clock = clock.clone();
+    spawn_local(Reactor::new()?.drive(move || clock.now())?);
+    Ok(())
+}
+
+/// The runtime looks after them.
+#[cfg(not(target_os = "linux"))]
+pub(crate) fn drive_sockets(_clock: &TokioClock) -> std::io::Result<()> {
+    Ok(())
 }
 
 /// Completes once in every [`HEARTBEAT`].
@@ -179,7 +162,7 @@ impl Beats {
         fallback.set_missed_tick_behavior(MissedTickBehavior::Skip);
         Self {
             #[cfg(target_os = "linux")]
-            timer: Timer::every(HEARTBEAT).ok(),
+            timer: Reactor::current().and_then(|it| Timer::every(HEARTBEAT, &it).ok()),
             fallback,
         }
     }
@@ -205,41 +188,6 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_came_after_the_wait_before_the_last_one_began() {
-        let watch = Watch::default();
-        assert_eq!(watch.last_look(), Stamp(0));
-        watch.wait_ended(ms(0));
-        for begin in [1, 3, 5] {
-            watch.wait_begins(ms(begin));
-            watch.wait_ended(ms(begin + 1));
-            assert_eq!(watch.last_look(), ms(if begin == 1 { 0 } else { begin - 2 }));
-        }
-    }
-
-    #[test]
-    fn a_turn_counts_as_a_look_only_if_no_other_came_between() {
-        let watch = Watch::default();
-        watch.wait_ended(ms(0));
-        watch.wait_begins(ms(1));
-        watch.wait_ended(ms(2));
-        // Set going before the wait: what came since has not all been looked for.
-        watch.had_turn(ms(0), ms(3));
-        assert_eq!(watch.last_look(), ms(0));
-        // A busy loop: each turn follows a look.
-        watch.had_turn(ms(1), ms(4));
-        assert_eq!(watch.last_look(), ms(1));
-        watch.had_turn(ms(4), ms(6));
-        assert_eq!(watch.last_look(), ms(4));
-        // No look between that turn and this wait; the next wait has one before it.
-        watch.wait_begins(ms(7));
-        watch.wait_ended(ms(8));
-        assert_eq!(watch.last_look(), ms(4));
-        watch.wait_begins(ms(9));
-        watch.wait_ended(ms(10));
-        assert_eq!(watch.last_look(), ms(6));
-    }
-
-    #[test]
     fn long_turns_and_late_waits_are_stalls() {
         let watch = Watch::default();
         watch.wait_ended(ms(0));
@@ -248,7 +196,7 @@ mod tests {
         assert_eq!(watch.health(Duration::ZERO).stalls, 0);
         watch.wait_begins(ms(18));
         watch.wait_ended(ms(40));
-        watch.had_turn(ms(5), ms(45));
+        watch.had_turn(ms(45));
         watch.wait_begins(ms(50));
         let health = watch.health(Duration::from_secs(1));
         let expected = LoopHealth {

@@ -321,7 +321,8 @@ impl<B: Backend, C: Clock> Worker<B, C> {
         let lateness = on_time.then(|| dispatched.since(intended));
         self.shared.progress.send();
         let outcome = {
-            let sending = AssertUnwindSafe(self.backend.send(request, &mut reply)).catch_unwind();
+            let sending =
+                pin!(AssertUnwindSafe(self.backend.send(request, &mut reply)).catch_unwind());
             let attended = pin!(self.desk.attend(request.id, dispatched, sending));
             let stop = &self.shared.stop;
             match unless(attended, pin!(stop.aborted())).await {

@@ -162,13 +162,13 @@ fn a_long_silence_names_the_requests_that_are_waited_for() {
             let silence = told.silence().unwrap();
             assert_eq!((silence.lasts, silence.under_way), (seconds(57), 14));
             assert_eq!(silence.oldest.len(), Silence::NAMED);
-            let named = |id, silent, arrivals| UnderWay {
+            let named = |id, silent, has_begun| UnderWay {
                 id,
                 age: seconds(60),
                 silent: seconds(silent),
-                arrivals,
+                has_begun,
             };
-            assert_eq!(silence.oldest[..2], [named(1, 57, 3), named(2, 60, 0)]);
+            assert_eq!(silence.oldest[..2], [named(1, 57, true), named(2, 60, false)]);
             order.abort();
             tokio::time::sleep(seconds(1)).await;
             assert_eq!(told.silence(), None, "it is over with the run");

@@ -9,6 +9,7 @@
 use super::frame::Frame;
 use memchr::memchr2;
 use std::borrow::Cow;
+use std::hint::black_box;
 
 /// Frames in a row that were learned in vain before learning is given up.
 const PATIENCE: u8 = 8;
@@ -24,6 +25,13 @@ pub(crate) struct Pattern {
 }
 
 impl Pattern {
+    /// Looks at the memory that the next frame will need.
+    pub(crate) fn near(&self) {
+        for line in self.before.chunks(64).chain(self.after.chunks(64)) {
+            black_box(line.first());
+        }
+    }
+
     /// The choice and the text of a frame that is the last one with another text.
     pub(crate) fn recognise<'a>(&mut self, data: &'a [u8]) -> Option<(u32, &'a str)> {
         let text = data.strip_prefix(&*self.before)?.strip_suffix(&*self.after)?;

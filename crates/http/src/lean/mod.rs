@@ -6,12 +6,16 @@
 //! buffer for each of ten thousand streams is memory for nothing.
 
 mod chunked;
+#[cfg(target_os = "linux")]
+mod guest;
 mod head;
 mod incoming;
 mod outgoing;
 #[cfg(test)]
 mod tests;
 
+#[cfg(target_os = "linux")]
+pub(crate) use guest::Invitation;
 pub(crate) use incoming::{Incoming, Place};
 pub(crate) use outgoing::{complete, preamble};
 
@@ -23,6 +27,8 @@ use servebench_core::{Failure, FailureKind};
 use std::cell::RefCell;
 use std::fmt::Debug;
 use std::future::poll_fn;
+#[cfg(target_os = "linux")]
+use std::hint::black_box;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, ready};
@@ -41,9 +47,24 @@ pub(crate) struct Room(Rc<RefCell<Vec<u8>>>);
 
 /// One connection.
 pub(crate) struct Connection {
+    line: Rc<Shared>,
+    pub(crate) meter: Rc<Meter>,
+}
+
+/// What the reactor reads from by itself, while there is a guest.
+pub(crate) struct Shared(RefCell<Occupied>);
+
+struct Occupied {
+    line: Line,
+    #[cfg(target_os = "linux")]
+    guest: Option<guest::Guest>,
+}
+
+/// The socket, and how far what comes from it has been read.
+pub(crate) struct Line {
     stream: Box<dyn Stream>,
     room: Room,
-    pub(crate) meter: Rc<Meter>,
+    meter: Rc<Meter>,
     incoming: Incoming,
     /// Nothing more can be sent on it.
     over: bool,
@@ -51,15 +72,28 @@ pub(crate) struct Connection {
 
 impl Connection {
     pub(crate) fn new(stream: Box<dyn Stream>, room: Room, meter: Rc<Meter>) -> Self {
-        Self { stream, room, meter, incoming: Incoming::default(), over: false }
+        let line = Line {
+            stream,
+            room,
+            meter: Rc::clone(&meter),
+            incoming: Incoming::default(),
+            over: false,
+        };
+        let occupied = Occupied {
+            line,
+            #[cfg(target_os = "linux")]
+            guest: None,
+        };
+        Self { line: Rc::new(Shared(RefCell::new(occupied))), meter }
     }
 
     /// Notices a close that came while nobody looked; true if a request may be sent at once.
     pub(crate) fn is_usable(&mut self, cx: &mut Context<'_>) -> bool {
+        let line = &mut self.line.0.borrow_mut().line;
         // Between two responses nothing may come: neither an end nor a byte.
         let mut byte = [0];
         let mut buffer = ReadBuf::new(&mut byte);
-        !self.over && Pin::new(&mut self.stream).poll_read(cx, &mut buffer).is_pending()
+        !line.over && Pin::new(&mut line.stream).poll_read(cx, &mut buffer).is_pending()
     }
 
     /// Sends `head` and `body`, and shows the response to `visit`.
@@ -70,12 +104,13 @@ impl Connection {
         visit: &mut dyn Visit,
     ) -> Ended {
         let mut outgoing = Outgoing::new(head, body);
-        self.incoming = Incoming::default();
+        self.line.0.borrow_mut().line.incoming = Incoming::default();
         let ended = poll_fn(|cx| {
+            let line = &mut self.line.0.borrow_mut().line;
             // An answer may come before all is sent, and when sending fails.
-            let sent = outgoing.poll(&mut self.stream, cx).is_ready();
-            let ended = ready!(self.poll_read(cx, visit));
-            self.over |= !(sent && outgoing.is_complete());
+            let sent = outgoing.poll(&mut line.stream, cx).is_ready();
+            let ended = ready!(line.poll_read(cx, visit));
+            line.over |= !(sent && outgoing.is_complete());
             Poll::Ready(ended)
         });
         ended.await
@@ -84,13 +119,23 @@ impl Connection {
     /// Reads the rest of a response, dropping what comes; ready with whether it ended so that the
     /// connection can serve another request.
     pub(crate) fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        let line = &mut self.line.0.borrow_mut().line;
         loop {
-            match ready!(self.poll_read(cx, &mut Ignore)) {
+            match ready!(line.poll_read(cx, &mut Ignore)) {
                 Ended::Early => {}
-                Ended::Complete => return Poll::Ready(!self.over),
+                Ended::Complete => return Poll::Ready(!line.over),
                 Ended::Broken(_) | Ended::NoAnswer(_) => return Poll::Ready(false),
             }
         }
+    }
+}
+
+impl Line {
+    /// Looks at the memory that the next read will need.
+    #[cfg(target_os = "linux")]
+    fn near(&self) {
+        self.meter.near();
+        black_box((self.over, self.incoming.is_over()));
     }
 
     /// Reads until the response has ended, or the visitor has seen enough.
