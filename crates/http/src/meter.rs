@@ -10,6 +10,7 @@ use servebench_reactor::Handle;
 use std::cell::Cell;
 #[cfg(target_os = "linux")]
 use std::cell::RefCell;
+#[cfg(target_os = "linux")]
 use std::hint::black_box;
 use std::io;
 use std::pin::Pin;
@@ -78,6 +79,7 @@ pub(crate) struct Read {
 
 impl Meter {
     /// Looks at the memory that the next read will need.
+    #[cfg(target_os = "linux")]
     pub(crate) fn near(&self) {
         black_box((self.last_read.get(), self.lag.get(), self.reads.get()));
     }
@@ -104,6 +106,7 @@ impl Meter {
     }
 
     /// From now on the system is asked for receive times.
+    #[cfg(target_os = "linux")]
     pub(crate) fn ask(&self) {
         self.asked.set(true);
     }

@@ -46,6 +46,7 @@ impl Reading {
     }
 
     /// Looks at the memory that the next bytes will need.
+    #[cfg(target_os = "linux")]
     pub(crate) fn near(&self) {
         if let Some(decoder) = &self.decoder {
             decoder.near();

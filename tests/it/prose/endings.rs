@@ -92,6 +92,7 @@ fn limits_are_checked() {
         ("--grace-period 5", "--duration"),
         ("--duration 5 --grace-period -5", "--grace-period"),
         ("--no-progress-timeout soon", "--no-progress-timeout"),
+        ("--no-progress-timeout 0.2", "at least 1 second"),
     ] {
         Bench::of(&peer).and(flags).run().code(2).says(&[named]);
     }

@@ -27,6 +27,6 @@ pub struct EndingArgs {
     /// A byte of any reply counts as progress, a comment too. What is under way is cut off as `cancelled`, the
     /// result is written with `partial` and `"ended_by": "no_progress"`, the exit code is 8. Half a minute
     /// of such silence is told before, with the requests that the run waits for.
-    #[arg(long, value_name = "SECONDS", value_parser = values::not_negative)]
+    #[arg(long, value_name = "SECONDS", value_parser = values::silence)]
     pub no_progress_timeout: Option<f64>,
 }

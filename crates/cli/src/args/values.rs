@@ -20,6 +20,16 @@ pub(super) fn not_negative(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Seconds of silence: none, or at least one. What comes is noticed five times a second.
+pub(super) fn silence(text: &str) -> Result<f64, String> {
+    match not_negative(text)? {
+        value if 0.0 < value && value < 1.0 => {
+            Err(format!("expected 0 (never) or at least 1 second, got '{text}'"))
+        }
+        value => Ok(value),
+    }
+}
+
 /// Seconds: above zero, and no more than a year.
 pub(crate) fn positive_time(text: &str) -> Result<f64, String> {
     positive(text).and(not_negative(text))
