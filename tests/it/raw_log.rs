@@ -166,10 +166,6 @@ impl Bench {
         command.spawn().expect("the program starts")
     }
 
-    fn log_size(&self) -> u64 {
-        fs::metadata(self.folder.path("run.log")).map_or(0, |file| file.len())
-    }
-
     fn log(&self) -> RecordLog {
         RecordLog::read(File::open(self.folder.path("run.log")).expect("a log")).expect("a log")
     }
@@ -178,6 +174,19 @@ impl Bench {
     fn served(&self) -> BTreeMap<u64, u64> {
         let truth = self.server.sim.truth().into_iter();
         truth.filter(|it| !it.aborted).map(|it| (it.prompt_tokens, it.ended_ns)).collect()
+    }
+}
+
+/// Waits for the first whole records of the log of a run. The size of the file does not tell: the system lets
+/// it grow page by page, and ends the writing of one who is killed between two of them.
+pub(crate) fn wait_for_records(run: &mut Child, folder: &Folder) {
+    let has_records = || {
+        let log = RecordLog::read(File::open(folder.path("run.log")).ok()?).ok()?;
+        log.parts.iter().any(|part| !part.records.is_empty()).then_some(())
+    };
+    while has_records().is_none() {
+        assert_eq!(run.try_wait().expect("its state"), None, "over before anything was logged");
+        std::thread::yield_now();
     }
 }
 
@@ -251,9 +260,7 @@ fn a_killed_run_is_gone_on_with() {
     let secret = "--header X-Key=sk-secret";
     let bench = Bench::new(200, &format!("--request-rate 100 {secret}"));
     let mut run = bench.start();
-    while bench.log_size() < 4000 {
-        std::thread::yield_now();
-    }
+    wait_for_records(&mut run, &bench.folder);
     kill_process(Pid::from_child(&run), Signal::KILL).expect("it is running");
     run.wait().expect("its end");
     let before = logged(&bench.log());

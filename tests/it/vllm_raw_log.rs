@@ -1,6 +1,6 @@
 //! Raw logs and recordings of `bench-vllm serve`: the report once more.
 
-use crate::raw_log::logged;
+use crate::raw_log::{logged, wait_for_records};
 use crate::support::{Folder, busy_machine, root};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -174,9 +174,7 @@ fn cut(signal: Signal) -> (Folder, Option<i32>, SimHandle) {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program starts");
-    while fs::metadata(folder.path("run.log")).map_or(0, |file| file.len()) < 4000 {
-        std::thread::yield_now();
-    }
+    wait_for_records(&mut run, &folder);
     kill_process(Pid::from_child(&run), signal).expect("it is running");
     let code = run.wait().expect("its end").code();
     (folder, code, server)
