@@ -3,10 +3,10 @@
 use crate::connect::{Connect, Spoken};
 use crate::lean::Room;
 use crate::limits::Limits;
-use crate::meter::{Meter, Tap};
+use crate::meter::Tap;
 use crate::observe::{Event, Observe};
 use crate::pool::Pool;
-use crate::reading::{Reading, Receipt};
+use crate::reading::{Reading, Receipt, Shown};
 use crate::secrets::Secrets;
 use crate::target::Target;
 use crate::wire::{Call, Connection, Ended, Head, Visit};
@@ -185,8 +185,9 @@ impl<C: Clock + Unpin, K: Connect> HttpBackend<C, K> {
             return invitation.accept(reading, reply).exchange(&head, body).await;
         }
         let meter = Rc::clone(connection.meter());
-        let mut shown = Shown { meter: &meter, reading, reply, witness };
-        connection.exchange(&self.call, own, body, &mut shown).await
+        let shown = Shown { meter: &meter, reading, reply };
+        let mut visit = Witnessed { shown, witness };
+        connection.exchange(&self.call, own, body, &mut visit).await
     }
 
     /// Gives the connection back: at once if its body has ended, else when that has happened.
@@ -220,25 +221,21 @@ fn own_headers(request: &Request) -> Vec<(HeaderName, HeaderValue)> {
     request.headers.iter().filter_map(parse).collect()
 }
 
-/// Shows a response to the one who reads it, with the stamps of the socket.
-struct Shown<'a> {
-    meter: &'a Meter,
-    reading: &'a mut Reading,
-    reply: &'a mut Reply,
+/// Shows a response to the witness as well.
+struct Witnessed<'a> {
+    shown: Shown<'a>,
     witness: Witness<'a>,
 }
 
-impl Visit for Shown<'_> {
+impl Visit for Witnessed<'_> {
     fn head(&mut self, head: &Head) -> Progress {
-        let at = self.meter.last_read();
-        self.witness.head(at, head);
-        self.reading.head(at, head, self.reply)
+        self.witness.head(self.shown.meter.last_read(), head);
+        self.shown.head(head)
     }
 
     fn data(&mut self, bytes: &[u8]) -> Progress {
-        let receipt = self.meter.receipt();
-        self.witness.data(receipt, bytes);
-        self.reading.data(receipt, bytes, self.reply)
+        self.witness.data(self.shown.meter.receipt(), bytes);
+        self.shown.data(bytes)
     }
 }
 

@@ -1,7 +1,8 @@
 //! What a response makes of a reply, whoever reads it: a connection, or a recording.
 
 use crate::coding::is_plain;
-use crate::wire::{Ended, Head};
+use crate::meter::Meter;
+use crate::wire::{Ended, Head, Visit};
 use servebench_core::{Decode, End, Failure, FailureKind, Progress, Reply, Stamp};
 
 /// Most of an error body that is read so that its connection can be kept.
@@ -26,6 +27,23 @@ pub(crate) struct Reading {
     decoder: Option<Box<dyn Decode>>,
     /// A response that is not decoded, and why.
     refused: Option<Refused>,
+}
+
+/// Shows a response to the one who reads it, with the stamps of the socket.
+pub(crate) struct Shown<'a> {
+    pub(crate) meter: &'a Meter,
+    pub(crate) reading: &'a mut Reading,
+    pub(crate) reply: &'a mut Reply,
+}
+
+impl Visit for Shown<'_> {
+    fn head(&mut self, head: &Head) -> Progress {
+        self.reading.head(self.meter.last_read(), head, self.reply)
+    }
+
+    fn data(&mut self, bytes: &[u8]) -> Progress {
+        self.reading.data(self.meter.receipt(), bytes, self.reply)
+    }
 }
 
 /// A response that is no reply.

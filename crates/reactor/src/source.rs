@@ -25,15 +25,6 @@ pub trait Ready {
     fn near(&self) {}
 }
 
-/// Who wants to know that there is something to read.
-#[derive(Default)]
-enum Reader {
-    #[default]
-    Nobody,
-    Task(Waker),
-    Called(Rc<dyn Ready>),
-}
-
 /// What is known of one source.
 #[derive(Default)]
 pub(crate) struct State {
@@ -49,7 +40,9 @@ pub(crate) struct State {
     pub(crate) queued: Cell<bool>,
     /// Reads since it was told last.
     reads: Cell<u32>,
-    reader: RefCell<Reader>,
+    /// Who is called when there is something to read. Else the task that asked is woken.
+    called: RefCell<Option<Rc<dyn Ready>>>,
+    reader: RefCell<Option<Waker>>,
     writer: RefCell<Option<Waker>>,
 }
 
@@ -74,11 +67,8 @@ impl State {
     pub(crate) fn tell(&self, flags: EventFlags, silent: Stamp) -> bool {
         let broken = EventFlags::HUP | EventFlags::ERR;
         let ended = EventFlags::RDHUP | broken;
-        if flags.intersects(EventFlags::OUT | broken)
-            && !self.writable.replace(true)
-            && let Some(writer) = &*self.writer.borrow()
-        {
-            writer.wake_by_ref();
+        if flags.intersects(EventFlags::OUT | broken) && !self.writable.replace(true) {
+            wake(&self.writer);
         }
         if !flags.intersects(EventFlags::IN | ended) {
             return false;
@@ -88,22 +78,35 @@ impl State {
             self.silent.set(silent);
         }
         self.reads.set(0);
-        match &*self.reader.borrow() {
-            Reader::Nobody => false,
-            Reader::Task(waker) => {
-                waker.wake_by_ref();
-                false
-            }
-            Reader::Called(_) => true,
+        let is_called = self.called.borrow().is_some();
+        if !is_called {
+            wake(&self.reader);
         }
+        is_called
     }
 
     /// The reader that is called, if that is wanted.
     pub(crate) fn called(&self) -> Option<Rc<dyn Ready>> {
-        match &*self.reader.borrow() {
-            Reader::Called(ready) => Some(Rc::clone(ready)),
-            Reader::Nobody | Reader::Task(_) => None,
-        }
+        self.called.borrow().clone()
+    }
+
+    pub(crate) fn place(&self) -> usize {
+        self.place
+    }
+}
+
+/// Wakes who waits in this place.
+fn wake(place: &RefCell<Option<Waker>>) {
+    if let Some(waker) = &*place.borrow() {
+        waker.wake_by_ref();
+    }
+}
+
+/// Takes the place of who waited there before.
+fn wait(place: &RefCell<Option<Waker>>, cx: &Context<'_>) {
+    match &mut *place.borrow_mut() {
+        Some(waker) => waker.clone_from(cx.waker()),
+        nobody => *nobody = Some(cx.waker().clone()),
     }
 }
 
@@ -118,12 +121,14 @@ impl Handle {
     ///
     /// What had come before is not told again: read once after this.
     pub fn call(&self, ready: Rc<dyn Ready>) {
-        self.state.reader.replace(Reader::Called(ready));
+        self.state.called.replace(Some(ready));
+        // A waker keeps its task's memory.
+        self.state.reader.take();
     }
 
     /// From now on tasks that ask are woken.
     pub fn release(&self) {
-        self.state.reader.replace(Reader::Nobody);
+        self.state.called.replace(None);
     }
 }
 
@@ -168,17 +173,15 @@ impl<T: AsFd> Source<T> {
                 return Poll::Ready(());
             }
             state.reads.set(0);
-            match &*state.reader.borrow() {
-                Reader::Called(_) => self.reactor.call_again(state),
-                Reader::Nobody | Reader::Task(_) => cx.waker().wake_by_ref(),
+            if state.called.borrow().is_some() {
+                self.reactor.call_again(state);
+            } else {
+                cx.waker().wake_by_ref();
             }
             return Poll::Pending;
         }
-        let mut reader = state.reader.borrow_mut();
-        match &mut *reader {
-            Reader::Called(_) => {}
-            Reader::Task(waker) => waker.clone_from(cx.waker()),
-            Reader::Nobody => *reader = Reader::Task(cx.waker().clone()),
+        if state.called.borrow().is_none() {
+            wait(&state.reader, cx);
         }
         Poll::Pending
     }
@@ -193,11 +196,7 @@ impl<T: AsFd> Source<T> {
         if self.state.writable.get() {
             return Poll::Ready(());
         }
-        let mut writer = self.state.writer.borrow_mut();
-        match &mut *writer {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => *writer = Some(cx.waker().clone()),
-        }
+        wait(&self.state.writer, cx);
         Poll::Pending
     }
 
@@ -210,11 +209,5 @@ impl<T: AsFd> Source<T> {
 impl<T: AsFd> Drop for Source<T> {
     fn drop(&mut self) {
         self.reactor.remove(&self.inner, self.state.place);
-    }
-}
-
-impl State {
-    pub(crate) fn place(&self) -> usize {
-        self.place
     }
 }

@@ -68,8 +68,8 @@ impl Watch {
         }
     }
 
-    /// The loop has nothing left to do and is about to wait for input.
-    fn wait_begins(&self, now: Stamp) {
+    /// The loop works: it is about to wait for input, or a task that is ready every millisecond has its turn.
+    fn is_awake(&self, now: Stamp) {
         self.came_round(now, Duration::ZERO);
     }
 
@@ -77,11 +77,6 @@ impl Watch {
     fn wait_ended(&self, now: Stamp) {
         self.came_round(now, LONGEST_WAIT);
         add(&self.turns, 1);
-    }
-
-    /// A task that is ready every millisecond has its turn: so the loop is alive, however busy.
-    fn had_turn(&self, now: Stamp) {
-        self.came_round(now, Duration::ZERO);
     }
 
     /// The loop is alive `now`, and might have been for `allowed` without a sign of it.
@@ -117,7 +112,7 @@ pub(crate) fn watched_runtime(
         // How many tasks have their turns before timers are looked at, and so a due request: at 10 µs a
         // task as many as a request may be late. A look costs less than a tenth of a task.
         .event_interval(16)
-        .on_thread_park(hook(Watch::wait_begins))
+        .on_thread_park(hook(Watch::is_awake))
         .on_thread_unpark(hook(Watch::wait_ended))
         .build_local(LocalOptions::default())
 }
@@ -128,7 +123,7 @@ pub(crate) async fn heartbeat(clock: TokioClock, watch: Arc<Watch>) {
     let mut beats = Beats::new();
     loop {
         beats.next().await;
-        watch.had_turn(clock.now());
+        watch.is_awake(clock.now());
     }
 }
 
@@ -191,13 +186,13 @@ mod tests {
     fn long_turns_and_late_waits_are_stalls() {
         let watch = Watch::default();
         watch.wait_ended(ms(0));
-        watch.wait_begins(ms(5));
+        watch.is_awake(ms(5));
         watch.wait_ended(ms(12));
         assert_eq!(watch.health(Duration::ZERO).stalls, 0);
-        watch.wait_begins(ms(18));
+        watch.is_awake(ms(18));
         watch.wait_ended(ms(40));
-        watch.had_turn(ms(45));
-        watch.wait_begins(ms(50));
+        watch.is_awake(ms(45));
+        watch.is_awake(ms(50));
         let health = watch.health(Duration::from_secs(1));
         let expected = LoopHealth {
             cpu: Duration::from_secs(1),

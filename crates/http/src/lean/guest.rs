@@ -8,9 +8,9 @@
 use super::{Connection, Incoming, Line, Outgoing, Shared};
 use crate::coding::{Coding, Decoded};
 use crate::meter::Meter;
-use crate::reading::Reading;
-use crate::wire::{Ended, Head, Visit};
-use servebench_core::{Progress, Reply, Stamp};
+use crate::reading::{Reading, Shown};
+use crate::wire::Ended;
+use servebench_core::{Reply, Stamp};
 use servebench_reactor::{Handle, Ready};
 use std::any::Any;
 use std::future::poll_fn;
@@ -25,7 +25,9 @@ const SIGN_OF_LIFE: Duration = Duration::from_millis(200);
 
 /// Who reads a response from within its connection.
 pub(crate) struct Guest {
-    shown: Shown,
+    meter: Rc<Meter>,
+    reading: Reading,
+    reply: Reply,
     coding: Coding,
     /// How the exchange ended; or the panic that ended it.
     ended: Option<Result<Ended, Box<dyn Any + Send>>>,
@@ -34,31 +36,15 @@ pub(crate) struct Guest {
     woken: Option<Stamp>,
 }
 
-/// Shows a response to the one who reads it, with the stamps of the socket.
-struct Shown {
-    meter: Rc<Meter>,
-    reading: Reading,
-    reply: Reply,
-}
-
-impl Visit for Shown {
-    fn head(&mut self, head: &Head) -> Progress {
-        self.reading.head(self.meter.last_read(), head, &mut self.reply)
-    }
-
-    fn data(&mut self, bytes: &[u8]) -> Progress {
-        self.reading.data(self.meter.receipt(), bytes, &mut self.reply)
-    }
-}
-
 impl Guest {
     /// Reads what has come.
     fn read(&mut self, line: &mut Line) {
         if self.ended.is_some() {
             return;
         }
-        let Self { shown, coding, .. } = self;
-        let mut visit = Decoded { coding, visit: shown };
+        let Self { meter, reading, reply, coding, .. } = self;
+        let mut shown = Shown { meter, reading, reply };
+        let mut visit = Decoded { coding, visit: &mut shown };
         let mut cx = Context::from_waker(Waker::noop());
         let reading = AssertUnwindSafe(|| line.poll_read(&mut cx, &mut visit));
         self.ended = match catch_unwind(reading) {
@@ -90,8 +76,8 @@ impl Ready for Shared {
         let Ok(occupied) = self.0.try_borrow() else { return };
         occupied.line.near();
         if let Some(guest) = &occupied.guest {
-            guest.shown.reading.near();
-            guest.shown.reply.chunks.near();
+            guest.reading.near();
+            guest.reply.chunks.near();
         }
     }
 }
@@ -116,7 +102,9 @@ impl Invitation {
         let Self { line, meter, handle } = self;
         let guest = Guest {
             woken: None,
-            shown: Shown { meter, reading: take(reading), reply: take(reply) },
+            meter,
+            reading: take(reading),
+            reply: take(reply),
             coding: Coding::default(),
             ended: None,
             task: Waker::noop().clone(),
@@ -172,7 +160,7 @@ impl Drop for Stay<'_> {
     fn drop(&mut self) {
         self.handle.release();
         if let Some(guest) = self.line.0.borrow_mut().guest.take() {
-            (*self.reading, *self.reply) = (guest.shown.reading, guest.shown.reply);
+            (*self.reading, *self.reply) = (guest.reading, guest.reply);
         }
     }
 }
