@@ -21,7 +21,7 @@ pub struct EndingArgs {
     #[arg(long, value_name = "SECONDS", requires = "duration", value_parser = values::not_negative)]
     pub grace_period: Option<f64>,
 
-    /// End a run that hangs: nothing has come for any request under way for this long; 0: never
+    /// End a run that hangs: nothing has come for any request under way for this long, at least 1; 0: never
     /// [default: 1800]
     ///
     /// A byte of any reply counts as progress, a comment too. What is under way is cut off as `cancelled`, the
